@@ -1,0 +1,171 @@
+//! The engine: the thing that runs containers. This file is the seam: what the rest of the product may ask of one.
+//! Which client library answers is known only below this folder.
+
+pub mod container;
+pub mod discovery;
+pub mod docker;
+#[cfg(feature = "fake-engine")]
+pub mod fake;
+pub mod health;
+pub mod pull;
+pub mod seccomp;
+pub mod state;
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::io::AsyncWrite;
+
+use crate::language::Language;
+use crate::run::{Limits, RunId, Stream};
+
+pub use pull::{LayerEvent, PullError};
+pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
+
+/// Labels on every container, by which the sweep finds what a dead service left behind.
+pub const LABEL_INSTANCE: &str = "sandtray.instance";
+pub const LABEL_RUN: &str = "sandtray.run";
+
+#[async_trait]
+pub trait Engine: Send + Sync + fmt::Debug {
+    fn endpoint(&self) -> &Endpoint;
+
+    /// Answers within the adapter's own bound, or fails.
+    async fn info(&self) -> Result<EngineInfo, EngineError>;
+
+    /// The image as it is here now; `None` where it has to be pulled.
+    async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError>;
+
+    /// Fetches an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
+    fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>>;
+
+    async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
+
+    /// [`EngineError::NoImage`] where the image is missing.
+    async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError>;
+
+    /// Attaches to all three streams, then starts.
+    async fn start(&self, id: &ContainerId) -> Result<Attached, EngineError>;
+
+    /// How it ended. For the case in which its own last words did not arrive.
+    async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError>;
+
+    /// Kills it if it runs, and removes it with all it held. One that is gone already is a success.
+    async fn remove(&self, id: &ContainerId) -> Result<(), EngineError>;
+
+    /// Every container with our labels, of whatever instance, running or not.
+    async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError>;
+}
+
+/// What a container is made for. [`container`] turns it into walls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContainerSpec {
+    pub image: String,
+    pub language: Language,
+    pub limits: Limits,
+    pub instance: InstanceId,
+    pub run: RunId,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContainerId(pub String);
+
+impl fmt::Display for ContainerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `HOME-BOOT`: the data folder that owns a container, and the start of the service that made it.
+/// Two owners may share an engine; each sweeps only its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InstanceId {
+    pub home: String,
+    pub boot: String,
+}
+
+impl fmt::Display for InstanceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.home, self.boot)
+    }
+}
+
+impl InstanceId {
+    /// The inverse of `Display`; `None` for a label that is not ours.
+    pub fn parse(label: &str) -> Option<Self> {
+        let (home, boot) = label.split_once('-')?;
+        (!home.is_empty() && !boot.is_empty()).then(|| Self { home: home.into(), boot: boot.into() })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerInfo {
+    pub id: ContainerId,
+    /// The value of [`LABEL_INSTANCE`].
+    pub instance: String,
+    /// The value of [`LABEL_RUN`].
+    pub run: String,
+    pub running: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageInfo {
+    /// `sha256:...` of the image's configuration: changes when the image does.
+    pub id: String,
+    /// `sha256:...` of the manifest as the registry names it, where the engine knows.
+    pub digest: Option<String>,
+    pub size_bytes: u64,
+}
+
+/// The program's side of a started container.
+pub struct Attached {
+    /// `shutdown()` gives the program end-of-file.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Must be read or dropped: an engine whose reader stalls cannot kill the container.
+    pub output: BoxStream<'static, Result<Frame, EngineError>>,
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Attached")
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    pub stream: Stream,
+    pub bytes: Bytes,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    pub running: bool,
+    pub exit_code: i32,
+    pub oom_killed: bool,
+    /// When the engine made it; None where it does not say.
+    pub started_at: Option<SystemTime>,
+}
+
+/// What can go wrong between us and an engine.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum EngineError {
+    /// It cannot be reached or does not answer; the state says which.
+    #[error("{0}")]
+    Unavailable(EngineTrouble),
+    #[error("the image is not there")]
+    NoImage,
+    #[error("the container is gone")]
+    NoContainer,
+    /// It answered with a refusal of its own.
+    #[error("the engine refused to {doing}: {message}")]
+    Refused { doing: &'static str, message: String },
+    /// The conversation broke off in the middle.
+    #[error("the connection to the engine broke while it was asked to {doing}: {message}")]
+    Broken { doing: &'static str, message: String },
+}

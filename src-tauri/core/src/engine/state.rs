@@ -1,0 +1,137 @@
+//! The engine as the owner sees it: one state at a time, each with its sentence and its next step.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where an engine listens and how it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// `unix:///path`, `npipe:////./pipe/name` or `tcp://host:port`.
+    pub url: String,
+    /// Plain words: "DOCKER_HOST", "the Docker context desktop-linux", "the default socket", "Colima", ...
+    pub found: String,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.url, self.found)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineInfo {
+    /// "Docker" or "Podman", or what it calls itself.
+    pub name: String,
+    pub version: String,
+    pub api_version: String,
+    pub endpoint: Endpoint,
+    pub os: String,
+    pub arch: String,
+    pub cpus: u32,
+    pub memory_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum EngineState {
+    /// Not asked yet, or being asked for the first time.
+    Checking,
+    Ready(EngineInfo),
+    Trouble(EngineTrouble),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "trouble", rename_all = "snake_case")]
+pub enum EngineTrouble {
+    /// No socket anywhere we know to look, and none was named.
+    Absent {
+        looked_at: Vec<String>,
+    },
+    /// A socket or a name is there, but nobody listens.
+    NotRunning {
+        endpoint: Endpoint,
+    },
+    PermissionDenied {
+        endpoint: Endpoint,
+    },
+    /// It accepts and says nothing within the bound.
+    NotAnswering {
+        endpoint: Endpoint,
+    },
+    /// It answers, but not as an engine that we can use.
+    Unusable {
+        endpoint: Endpoint,
+        reason: String,
+    },
+    /// It answers, but a probe showed that it does not hold a wall.
+    WallMissing {
+        endpoint: Endpoint,
+        wall: String,
+    },
+}
+
+impl EngineTrouble {
+    /// Stable; for programs and for the window's choice of words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Absent { .. } => "absent",
+            Self::NotRunning { .. } => "not_running",
+            Self::PermissionDenied { .. } => "permission_denied",
+            Self::NotAnswering { .. } => "not_answering",
+            Self::Unusable { .. } => "unusable",
+            Self::WallMissing { .. } => "wall_missing",
+        }
+    }
+
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        match self {
+            Self::Absent { .. } => None,
+            Self::NotRunning { endpoint }
+            | Self::PermissionDenied { endpoint }
+            | Self::NotAnswering { endpoint }
+            | Self::Unusable { endpoint, .. }
+            | Self::WallMissing { endpoint, .. } => Some(endpoint),
+        }
+    }
+
+    /// The next step.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Absent { .. } => {
+                "Install Docker (https://docs.docker.com/get-docker/) or Podman; Sandtray will notice by itself.".into()
+            }
+            Self::NotRunning { endpoint } => match endpoint.url.as_str() {
+                "unix:///var/run/docker.sock" => {
+                    "Start Docker (`sudo systemctl start docker`, or open Docker Desktop); Sandtray will notice by itself.".into()
+                }
+                _ => "Start it; Sandtray will notice by itself.".into(),
+            },
+            Self::PermissionDenied { .. } => {
+                "Add yourself to the docker group with `sudo usermod -aG docker \"$USER\"`, then log out and in again.".into()
+            }
+            Self::NotAnswering { .. } => "Restart Docker if this lasts longer than a minute.".into(),
+            Self::Unusable { .. } => "Update Docker, or choose another engine in the settings.".into(),
+            Self::WallMissing { .. } => {
+                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or rootless Podman on cgroup v2.".into()
+            }
+        }
+    }
+}
+
+impl fmt::Display for EngineTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent { .. } => f.write_str("Docker isn't installed on this computer."),
+            Self::NotRunning { endpoint } => write!(f, "Docker isn't running: nothing listens at {endpoint}."),
+            Self::PermissionDenied { endpoint } => {
+                write!(f, "Docker is there, but you may not use it: no access to {endpoint}.")
+            }
+            Self::NotAnswering { endpoint } => write!(f, "Docker isn't answering at {endpoint}."),
+            Self::Unusable { endpoint, reason } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
+            Self::WallMissing { endpoint, wall } => {
+                write!(f, "The engine at {endpoint} doesn't hold a wall that keeps programs in: {wall}.")
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Why a run did not happen. A stable code for programs, a plain sentence and the next step for people.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::engine::{EngineTrouble, PullError};
+
+/// Our own failing, or the engine's. What the program did is never in here.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RunError {
+    #[error("{message}")]
+    Invalid { field: String, message: String },
+    /// For an agent the capability does not exist while it is off.
+    #[error("Running code is turned off.")]
+    Off,
+    #[error("{0}")]
+    Engine(EngineTrouble),
+    #[error("The image {image} could not be fetched: {error}")]
+    Image { image: String, error: PullError },
+    #[error("{waiting} runs are waiting already.")]
+    QueueFull { waiting: usize, retry_after: Duration },
+    #[error("Sandtray is shutting down.")]
+    ShuttingDown,
+    #[error("Something went wrong inside Sandtray: {0}")]
+    Internal(String),
+}
+
+impl RunError {
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), message: message.into() }
+    }
+
+    /// Stable; programs act on it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid { .. } => "invalid_params",
+            Self::Off => "capability_off",
+            Self::Engine(_) => "engine_unavailable",
+            Self::Image { .. } => "image_unavailable",
+            Self::QueueFull { .. } => "queue_full",
+            Self::ShuttingDown => "shutting_down",
+            Self::Internal(_) => "internal",
+        }
+    }
+
+    /// The next step, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Invalid { .. } | Self::Internal(_) => None,
+            Self::Off => Some("The owner of this machine can turn on \"Run code in isolation\" in Sandtray.".into()),
+            Self::Engine(trouble) => Some(trouble.hint()),
+            Self::Image { error, .. } => Some(error.hint().into()),
+            Self::QueueFull { retry_after, .. } => {
+                Some(format!("Try again in about {} s.", retry_after.as_secs().max(1)))
+            }
+            Self::ShuttingDown => Some("Start Sandtray again and repeat the call.".into()),
+        }
+    }
+}

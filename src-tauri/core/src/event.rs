@@ -1,0 +1,99 @@
+//! What a window or a subscriber sees: one [`Snapshot`] of everything, then an [`Event`] for each change.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::engine::{EngineState, ImageInfo, PullError};
+use crate::language::Language;
+use crate::run::{RunId, Status};
+
+/// Everything at one moment. Published whole after every change; the latest one is always at hand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Snapshot {
+    pub enabled: bool,
+    pub engine: EngineState,
+    pub images: Vec<ImageStatus>,
+    pub running: Vec<LiveRun>,
+    pub queued: Vec<LiveRun>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ImageStatus {
+    pub language: Language,
+    pub image: String,
+    #[serde(flatten)]
+    pub state: ImageState,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ImageState {
+    /// Not asked yet, or the engine is not there to be asked.
+    Unknown,
+    NotPulled,
+    Pulling(PullFigure),
+    Ready(ImageInfo),
+    Failed {
+        error: PullError,
+    },
+}
+
+/// One pull as one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct PullFigure {
+    /// 0 to 1, never going back; downloading is three quarters of the way and extracting one.
+    pub fraction: f64,
+    /// Compressed bytes.
+    pub downloaded_bytes: u64,
+    /// Of the layers whose size is known so far.
+    pub total_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LiveRun {
+    pub run_id: RunId,
+    pub language: Language,
+    pub client: String,
+    pub label: Option<String>,
+    #[serde(serialize_with = "crate::time::serialize_millis")]
+    pub since: SystemTime,
+}
+
+/// A change worth telling. Events carry no output and no code.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    EnabledChanged {
+        enabled: bool,
+    },
+    EngineChanged {
+        engine: EngineState,
+    },
+    PullProgress {
+        image: String,
+        figure: PullFigure,
+    },
+    PullFinished {
+        image: String,
+    },
+    PullFailed {
+        image: String,
+        error: PullError,
+    },
+    RunQueued {
+        run_id: RunId,
+    },
+    RunStarted {
+        run_id: RunId,
+    },
+    RunFinished {
+        run_id: RunId,
+        status: Status,
+    },
+    /// The run did not happen; the code is that of the error.
+    RunRefused {
+        run_id: RunId,
+        code: String,
+    },
+}

@@ -1,0 +1,191 @@
+//! The table of languages. Adding a language is adding a row.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    Python,
+    Javascript,
+    Shell,
+    Go,
+    Rust,
+}
+
+/// What a container of one language needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipe {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// What an agent may rely on.
+    pub version: &'static str,
+    pub aliases: &'static [&'static str],
+    pub default_image: &'static str,
+    /// The program's own file in the working folder.
+    pub program: &'static str,
+    /// The program's argument vector, run in the working folder.
+    pub command: &'static [&'static str],
+    /// `PATH` inside the container: where the language's official image keeps its tools.
+    pub path: &'static str,
+    /// Size of `/tmp`, in MiB. Compilers write there.
+    pub tmp_mib: u32,
+    /// Whether files in `/tmp` may be executed: a compiled program is.
+    pub tmp_exec: bool,
+}
+
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The compiler gets the variables that it needs; the program, started by `exec`, does not see them.
+const GO: &str = "\
+p=main.go; if [ -f go.mod ]; then p=.; else for f in *.go; do case $f in main.go|*_test.go|'*.go') ;; *) p=\"$p $f\";; esac; done; fi
+env HOME=/tmp GOCACHE=/tmp/go-cache GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off GOTOOLCHAIN=local \
+CGO_ENABLED=0 go build -o /tmp/program $p || exit
+exec /tmp/program";
+
+/// The official image's rustc is a rustup proxy, which looks for its toolchain where RUSTUP_HOME says.
+const RUST: &str = "\
+env RUSTUP_HOME=/usr/local/rustup CARGO_HOME=/tmp/cargo rustc --edition 2021 -O -o /tmp/program main.rs || exit
+exec /tmp/program";
+
+const PYTHON: Recipe = Recipe {
+    name: "python",
+    title: "Python",
+    version: "3.12",
+    aliases: &["py", "python3"],
+    default_image: "python:3.12-slim",
+    program: "main.py",
+    // -u: what was printed before a kill is not lost in a buffer, and streams arrive as they are written.
+    command: &["python3", "-u", "main.py"],
+    path: PATH,
+    tmp_mib: 16,
+    tmp_exec: false,
+};
+
+const JAVASCRIPT: Recipe = Recipe {
+    name: "javascript",
+    title: "JavaScript",
+    version: "Node 22",
+    aliases: &["js", "node"],
+    default_image: "node:22-slim",
+    program: "main.js",
+    command: &["node", "main.js"],
+    path: PATH,
+    tmp_mib: 16,
+    tmp_exec: false,
+};
+
+const SHELL: Recipe = Recipe {
+    name: "shell",
+    title: "Shell",
+    version: "POSIX sh on Alpine",
+    aliases: &["sh"],
+    default_image: "alpine:3.22",
+    program: "main.sh",
+    command: &["sh", "main.sh"],
+    path: PATH,
+    tmp_mib: 16,
+    tmp_exec: false,
+};
+
+const GO_RECIPE: Recipe = Recipe {
+    name: "go",
+    title: "Go",
+    version: "1.21 or later",
+    aliases: &[],
+    default_image: "golang:1.24-bookworm",
+    program: "main.go",
+    command: &["sh", "-c", GO],
+    path: "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    // A cold build compiles the standard library into the cache: 41 MB, and its work files beside it.
+    tmp_mib: 192,
+    tmp_exec: true,
+};
+
+const RUST_RECIPE: Recipe = Recipe {
+    name: "rust",
+    title: "Rust",
+    version: "1.75 or later, edition 2021",
+    aliases: &[],
+    default_image: "rust:1.90-slim-bookworm",
+    program: "main.rs",
+    command: &["sh", "-c", RUST],
+    path: "/usr/local/cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    tmp_mib: 128,
+    tmp_exec: true,
+};
+
+impl Language {
+    pub const ALL: [Language; 5] =
+        [Language::Python, Language::Javascript, Language::Shell, Language::Go, Language::Rust];
+
+    pub fn recipe(self) -> &'static Recipe {
+        match self {
+            Language::Python => &PYTHON,
+            Language::Javascript => &JAVASCRIPT,
+            Language::Shell => &SHELL,
+            Language::Go => &GO_RECIPE,
+            Language::Rust => &RUST_RECIPE,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        self.recipe().name
+    }
+
+    /// The names that a refusal offers.
+    pub fn names() -> String {
+        Self::ALL.map(Language::name).join(", ")
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(word: &str) -> Result<Self, UnknownLanguage> {
+        Self::ALL
+            .into_iter()
+            .find(|language| language.name() == word || language.recipe().aliases.contains(&word))
+            .ok_or(UnknownLanguage)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such language; there are {}", Language::names())]
+pub struct UnknownLanguage;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_and_aliases_lead_to_one_language_each() {
+        let mut seen = HashSet::new();
+        for language in Language::ALL {
+            for word in std::iter::once(&language.name()).chain(language.recipe().aliases) {
+                assert!(seen.insert(*word), "{word} stands twice");
+                assert_eq!(word.parse(), Ok(language));
+            }
+        }
+        for word in ["node", "js", "py", "python3", "sh"] {
+            assert!(seen.contains(word), "the contract promises the alias {word}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_language_names_those_there_are() {
+        assert_eq!(
+            "perl".parse::<Language>().unwrap_err().to_string(),
+            "there is no such language; there are python, javascript, shell, go, rust"
+        );
+    }
+}

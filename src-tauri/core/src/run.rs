@@ -1,0 +1,264 @@
+//! The vocabulary of a run. No I/O, no engine, no wire format: what a run is, whoever asks for it and wherever it runs.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::language::Language;
+use crate::name::FileName;
+
+/// One call of `code.run`. Ids sort by the time they were made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(Uuid);
+
+impl RunId {
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.simple().fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}
+
+impl FromStr for RunId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text).map(Self)
+    }
+}
+
+/// A connection's identity inside this process. Runs belong to it and end with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u64);
+
+/// Who asked. `name` is the client's own word; `pid` and `program` come from the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    pub id: ClientId,
+    pub name: String,
+    pub pid: Option<u32>,
+    pub program: Option<String>,
+}
+
+/// What to do with a stream that passes its cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// End the run with the verdict `output_limit`.
+    #[default]
+    Kill,
+    /// Let it run; keep the first and the last half of the cap.
+    Truncate,
+}
+
+/// The limits of one run, already lowered to what both the owner and the agent allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Wall time of the program, in milliseconds.
+    pub millis: u64,
+    /// Memory of the whole container, tmpfs included, in bytes.
+    pub memory_bytes: u64,
+    /// Thousandths of one CPU.
+    pub milli_cpus: u32,
+    pub processes: u32,
+    /// Cap of each output stream, in bytes.
+    pub output_bytes: u64,
+    /// Cap of all files together, in bytes; the same each way.
+    pub file_bytes: u64,
+}
+
+impl Limits {
+    pub fn wall(&self) -> Duration {
+        Duration::from_millis(self.millis)
+    }
+}
+
+/// A file placed beside the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    pub name: FileName,
+    pub bytes: Bytes,
+}
+
+/// A request that passed [`crate::policy`]: the only form that later stages accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSpec {
+    pub id: RunId,
+    pub language: Language,
+    /// The program, with a byte order mark dropped and, for shell, CRLF made LF.
+    pub code: Bytes,
+    pub files: Vec<InputFile>,
+    pub stdin: Bytes,
+    pub limits: Limits,
+    pub overflow: Overflow,
+    pub label: Option<String>,
+}
+
+/// The one honest verdict of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The program exited with 0.
+    Ok,
+    /// The program exited with another code, or a signal of its own doing ended it.
+    Failed,
+    Timeout,
+    OutOfMemory,
+    OutputLimit,
+    Cancelled,
+}
+
+impl Status {
+    pub const ALL: [Status; 6] =
+        [Status::Ok, Status::Failed, Status::Timeout, Status::OutOfMemory, Status::OutputLimit, Status::Cancelled];
+
+    /// The word on the wire and in the history.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Failed => "failed",
+            Status::Timeout => "timeout",
+            Status::OutOfMemory => "out_of_memory",
+            Status::OutputLimit => "output_limit",
+            Status::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl FromStr for Status {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word).ok_or(())
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which of the program's two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// What was kept of a stream, and how much of it there was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// At most the cap, plus the one line that counts what truncation left out.
+    pub bytes: Bytes,
+    /// As produced, before the cap.
+    pub produced: u64,
+}
+
+/// A file that the program wrote under `out/`; the name is relative to `out/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputFile {
+    pub name: FileName,
+    pub bytes: Bytes,
+}
+
+/// Something under `out/` that is not returned, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedFile {
+    /// As the program named it; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    pub reason: SkipReason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    Symlink,
+    HardLink,
+    /// A fifo, a socket or a device.
+    SpecialFile,
+    /// It, or it together with those before it, passes the cap of file bytes.
+    TooLarge,
+    /// It comes after the greatest number of files that a run may return.
+    TooMany,
+    /// The name is not UTF-8, or holds a backslash, or a component is too long.
+    BadName,
+    TooDeep,
+    /// The program took its own right to read it away.
+    Unreadable,
+    /// The archive passed its bound; this and what would have come after it was not read.
+    NotRead,
+}
+
+/// What came of a run. A program that fails is an outcome; our own failing is a [`crate::error::RunError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub status: Status,
+    /// 128 + signal where a signal ended the program; 137 where Sandtray killed it.
+    pub exit_code: i32,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub files: Vec<OutputFile>,
+    pub skipped_files: Vec<SkippedFile>,
+    /// Top-level names that the program wrote beside itself, not returned.
+    pub left_behind: Vec<String>,
+    /// Wall time of the program itself.
+    pub wall: Duration,
+    /// Waiting for a place, an image and a container.
+    pub queued: Duration,
+    /// Peak of the whole container. None where it ended before it could say.
+    pub memory_bytes: Option<u64>,
+    pub cpu: Option<Duration>,
+    /// How many processes the kernel killed for want of memory, whatever became of the program.
+    pub oom_kills: u32,
+    /// The image that ran: `name@digest` where the digest is known.
+    pub image: String,
+    pub limits: Limits,
+}
+
+/// A piece of output while the program runs. Text that is cut in the middle of a character is held back until it is whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputChunk {
+    pub stream: Stream,
+    pub bytes: Bytes,
+    /// Bytes of this stream that the receiver was too slow to be given, just before this piece.
+    pub missed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_survives_its_text_form_and_sorts_by_time() {
+        let first = RunId::generate();
+        let second = RunId::generate();
+        assert_eq!(first.to_string().parse::<RunId>().unwrap(), first);
+        assert_eq!(first.to_string().len(), 32);
+        assert!(first < second);
+    }
+
+    #[test]
+    fn every_status_has_its_own_word() {
+        for status in Status::ALL {
+            assert_eq!(status.as_str().parse(), Ok(status));
+            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The owner's settings: defaults, bounds, and a file that is saved whole or not at all.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::language::Language;
+use crate::run::Limits;
+
+pub const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub version: u32,
+    /// The switch of the capability. Off by default.
+    pub enabled: bool,
+    pub limits: LimitSettings,
+    /// Runs at once; absent: as many as the machine has cores.
+    pub concurrency: Option<u32>,
+    /// Runs that may wait.
+    pub queue: u32,
+    /// Image names that differ from the defaults.
+    pub images: BTreeMap<Language, String>,
+    /// Absent: look in the usual places. Otherwise an engine's URL, `unix:///...`, `npipe:...` or `tcp://...`.
+    pub engine: Option<String>,
+    pub history: HistorySettings,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    pub seconds: f64,
+    pub cpus: f64,
+    pub memory_mb: u64,
+    pub processes: u32,
+    /// Kibibytes of each output stream.
+    pub output_kb: u64,
+    /// Mebibytes of files each way.
+    pub files_mb: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistorySettings {
+    pub keep: Keep,
+    pub max_runs: u32,
+    pub max_mb: u32,
+    pub max_days: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// Code, output and files too.
+    #[default]
+    Everything,
+    /// Who, when, how long, which verdict; neither code nor output.
+    Metrics,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            enabled: false,
+            limits: LimitSettings::default(),
+            concurrency: None,
+            queue: 64,
+            images: BTreeMap::new(),
+            engine: None,
+            history: HistorySettings::default(),
+        }
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self { seconds: 60.0, cpus: 1.0, memory_mb: 512, processes: 128, output_kb: 64, files_mb: 5 }
+    }
+}
+
+impl Default for HistorySettings {
+    fn default() -> Self {
+        Self { keep: Keep::Everything, max_runs: 100_000, max_mb: 1024, max_days: 90 }
+    }
+}
+
+impl Settings {
+    /// The owner's limits, which a request may lower and never raise.
+    pub fn limits(&self) -> Limits {
+        let limits = &self.limits;
+        Limits {
+            millis: (limits.seconds * 1000.0) as u64,
+            memory_bytes: limits.memory_mb << 20,
+            milli_cpus: (limits.cpus * 1000.0) as u32,
+            processes: limits.processes,
+            output_bytes: limits.output_kb << 10,
+            file_bytes: limits.files_mb << 20,
+        }
+    }
+
+    pub fn image(&self, language: Language) -> &str {
+        self.images.get(&language).map_or(language.recipe().default_image, String::as_str)
+    }
+}
