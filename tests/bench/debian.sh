@@ -2,6 +2,8 @@
 # Owns: getting Debian packages for image layers: a base system, and packages unpacked on top of it, always from the
 # mirror that this machine's apt already uses. Sourced by images.sh.
 
+: "${layers_dir:?set by images.sh}" "${work_dir:?set by images.sh}"
+
 debian_suite=bookworm
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -33,7 +35,7 @@ private_apt() {
     -o "Dir::State::lists=$dir/lists" -o "Dir::State::status=$layers_dir/base.status" \
     -o "Dir::Cache::archives=$dir/archives" -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache=" \
     -o APT::Sandbox::User=root -o APT::Install-Recommends=false -o Acquire::Languages=none \
-    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=60 "$@"
+    -o Acquire::Retries=3 -o Debug::NoLocking=true "$@"
 }
 
 # debs DIR PACKAGE...: unpacks the packages, and what they need beyond the base, into DIR. Nothing is configured: no

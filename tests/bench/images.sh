@@ -7,12 +7,13 @@
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/bench/lib.sh
 . "$here/lib.sh"
-# shellcheck source=tests/bench/debian.sh
-. "$here/debian.sh"
 
 recipes="alpine python node golang rust"
 layers_dir=$bench_dir/layers
 work_dir=$bench_dir/work
+layer_log=$work_dir/layer.log
+# shellcheck source=tests/bench/debian.sh
+. "$here/debian.sh"
 
 # The recipe that makes a layer: `rust-std` is made by recipes/rust.sh.
 recipe_of() { echo "$here/recipes/${1%%-*}.sh"; }
@@ -36,10 +37,8 @@ layer() {
   rm -rf "$root" && mkdir -p "$root" "$layers_dir"
   # shellcheck source=/dev/null
   . "$recipe"
-  "layer_${name//-/_}" "$root" >"$work_dir/$name.log" 2>&1 || {
-    tail -n 30 "$work_dir/$name.log" >&2
-    die "layer $name could not be made"
-  }
+  # Not `|| die`: that would make the shell go on after a failed command inside the recipe.
+  "layer_${name//-/_}" "$root" >"$layer_log" 2>&1
   rm -f "$layers_dir/$name"@*.tar.gz
   tar -C "$root" --sort=name --numeric-owner --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' -cf - . |
     pigz -1 >"$layer_file.part"
@@ -63,17 +62,24 @@ image() (
     timed "  layer $part" layer "$part"
     files+=("$layer_file")
   done
-  timed "image $IMAGE pushed" python3 "$here/push.py" "$registry_url" "library/$name" "$tag,$mark" \
+  timed "image $IMAGE pushed" /usr/bin/python3 "$here/push.py" "$registry_url" "library/$name" "$tag,$mark" \
     "$(dpkg --print-architecture)" "$CONFIG" "${files[@]}"
 )
 
 need_root "$0" "$@"
+if [ "${1:-}" = --one ]; then # only ever called by the lines below: one image's failure must not stop the others
+  trap '[ $? -eq 0 ] || tail -n 30 "$layer_log" >&2' EXIT
+  image "$2"
+  exit
+fi
 "$here/engine.sh" may-serve-stand-ins
 mkdir -p "$bench_dir"
 exec 9>"$bench_dir/images.lock"
 flock -w 900 9 || die "another images.sh has been at work for 15 minutes"
 rm -rf "$work_dir" && mkdir -p "$work_dir"
+failed=
 for recipe in $recipes; do
-  image "$recipe"
+  "$0" --one "$recipe" || failed="$failed $recipe"
 done
 rm -rf "$work_dir"
+[ -z "$failed" ] || die "these images could not be made:$failed"

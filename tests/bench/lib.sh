@@ -6,6 +6,7 @@ set -euo pipefail
 
 bench_dir=${SANDTRAY_BENCH_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/sandtray/bench}
 registry_port=${SANDTRAY_BENCH_REGISTRY_PORT:-5055}
+# shellcheck disable=SC2034 # read by the scripts that source this
 registry_url=http://127.0.0.1:$registry_port
 # Debian keeps dockerd, debootstrap and iptables where a plain user's PATH does not look.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

