@@ -16,7 +16,8 @@ layer_golang() {
   chmod 1777 "$root/go" "$root/go/bin" "$root/go/src"
   # Debian splits Go between /usr/share and /usr/lib, with links from the second to the first.
   cp -a "$from/usr/share/go-1.24" "$root/usr/local/go"
-  cp -a "$from"/usr/lib/go-1.24/{VERSION,go.env,bin,pkg} "$root/usr/local/go/"
+  cp -a "$from"/usr/lib/go-1.24/{VERSION,go.env,bin} "$root/usr/local/go/"
+  cp -a "$from/usr/lib/go-1.24/pkg/tool" "$root/usr/local/go/pkg/"
   find "$root/usr/local/go" -name testdata -prune -exec rm -rf {} +
   find "$root/usr/local/go" -name '*_test.go' -delete
   rm -rf "$root/usr/local/go/test" "$root/usr/local/go/api"
