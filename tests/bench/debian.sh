@@ -5,6 +5,7 @@
 : "${layers_dir:?set by images.sh}" "${work_dir:?set by images.sh}"
 
 debian_suite=bookworm
+debian_seconds=600 # for one call of debootstrap or apt-get
 debian_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # The mirror that apt uses here for a Debian release; nothing when apt has none (debootstrap then has its default).
@@ -20,7 +21,7 @@ debian_base() {
   local mirror
   mirror=$(debian_mirror)
   # shellcheck disable=SC2086 # no mirror, no argument
-  debootstrap --variant=minbase --keyring="$debian_keyring" "$debian_suite" "$1" $mirror
+  timeout "$debian_seconds" debootstrap --variant=minbase --keyring="$debian_keyring" "$debian_suite" "$1" $mirror
   cp "$1/var/lib/dpkg/status" "$layers_dir/base.status"
   awk '$1 == "deb" {print $2; exit}' "$1/etc/apt/sources.list" >"$layers_dir/base.mirror"
 }
@@ -31,7 +32,7 @@ private_apt() {
   shift
   mkdir -p "$dir/lists/partial" "$dir/archives/partial"
   echo "deb [signed-by=$debian_keyring] $(cat "$layers_dir/base.mirror") $suite main" >"$dir/sources.list"
-  apt-get -qq -y -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=- \
+  timeout "$debian_seconds" apt-get -qq -y -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=- \
     -o "Dir::State::lists=$dir/lists" -o "Dir::State::status=$layers_dir/base.status" \
     -o "Dir::Cache::archives=$dir/archives" -o "Dir::Cache::pkgcache=" -o "Dir::Cache::srcpkgcache=" \
     -o APT::Sandbox::User=root -o APT::Install-Recommends=false -o Acquire::Languages=none \

@@ -20,15 +20,19 @@ start_seconds=60
 exec_root=$dir/exec
 [ ${#exec_root} -le 60 ] || exec_root=/var/run/sandtray-bench-$(printf %s "$dir" | sha256sum | cut -c1-8)
 
-# api PATH: a GET to the engine's API; curl's own exit code: 7 says that nobody listens.
+# api PATH [SECONDS]: a GET to the engine's API; fails with curl's own exit code: 7 says that nobody listens.
 api() {
   case $url in
-    unix://*) curl -fsS -m 20 --unix-socket "${url#unix://}" "http://engine$1" 2>/dev/null ;;
-    tcp://*) curl -fsS -m 20 "http://${url#tcp://}$1" 2>/dev/null ;;
+    unix://*) curl -fsS -m "${2:-20}" --unix-socket "${url#unix://}" "http://engine$1" 2>/dev/null ;;
+    tcp://*) curl -fsS -m "${2:-20}" "http://${url#tcp://}$1" 2>/dev/null ;;
     *) die "DOCKER_HOST=$url: the test bench knows unix:// and tcp:// only" ;;
   esac
 }
-answers() { [ "$(api /_ping)" = OK ]; }
+answers() {
+  local reply
+  reply=$(api /_ping 3) || return
+  [ "$reply" = OK ]
+}
 
 # Told by the data folder on its command line, which no engine but ours has.
 owned() { [ "$url" = "unix://$own_socket" ] && pid_runs "$pidfile" "--data-root $data"; }
@@ -74,7 +78,7 @@ start() {
   answers && return
   kill -TERM "$pid" 2>/dev/null || true
   tail -n 20 "$log" >&2
-  die "engine: dockerd did not come up within $start_seconds s; its log: $log"
+  die "engine: dockerd did not come up (it had $start_seconds s); its log: $log"
 }
 
 up() {
@@ -82,15 +86,15 @@ up() {
     say "engine: $url already answers, and is used as it is"
     return
   fi
-  [ -z "${DOCKER_HOST:-}" ] || die "DOCKER_HOST=$url does not answer: start that engine, or unset DOCKER_HOST"
+  [ "$url" = "unix://$own_socket" ] || die "DOCKER_HOST=$url does not answer: start that engine, or unset DOCKER_HOST"
   need_root "$0" up
   mkdir -p "$dir"
   exec 9>"$dir/lock"
   flock -w 120 9 || die "another engine.sh has been at work for 2 minutes"
   if owned; then wait_for "$start_seconds" answers || stop_pid "$pidfile" "--data-root $data" 30; fi
-  answers && return
   local code=0
-  api /_ping >/dev/null || code=$?
+  answers || code=$?
+  [ "$code" -ne 0 ] || return 0
   [ "$code" -eq 7 ] || die "something listens on $own_socket but does not answer: it is not the bench's to replace"
   clear_leftovers
   start

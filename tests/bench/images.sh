@@ -27,22 +27,22 @@ digest_in_registry() {
     "$registry_url/v2/library/$1/manifests/$2" | sed -n 's/^200 //p'
 }
 
-# layer NAME: the path of the layer's archive, in $layer_file; made when it is not there yet.
+# Where a layer of the present recipe lies, whether it has been made or not.
+layer_file() { echo "$layers_dir/$1@$(hash_of "$(recipe_of "$1")" "$here/recipes/base.sh").tar.gz"; }
+
+# layer NAME: makes the layer's archive unless it is there.
 layer() {
-  local name=$1 recipe root
-  recipe=$(recipe_of "$name")
-  layer_file=$layers_dir/$name@$(hash_of "$recipe" "$here/recipes/base.sh").tar.gz
-  [ ! -e "$layer_file" ] || return 0
-  root=$work_dir/$name
+  local name=$1 root=$work_dir/$1 file
+  file=$(layer_file "$name")
+  [ ! -e "$file" ] || return 0
   rm -rf "$root" && mkdir -p "$root" "$layers_dir"
   # shellcheck source=/dev/null
-  . "$recipe"
-  # Not `|| die`: that would make the shell go on after a failed command inside the recipe.
+  . "$(recipe_of "$name")"
   "layer_${name//-/_}" "$root" >"$layer_log" 2>&1
   rm -f "$layers_dir/$name"@*.tar.gz
   tar -C "$root" --sort=name --numeric-owner --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' -cf - . |
-    pigz -1 >"$layer_file.part"
-  mv "$layer_file.part" "$layer_file"
+    pigz -1 >"$file.part"
+  mv "$file.part" "$file"
   rm -rf "$root"
 }
 
@@ -59,19 +59,27 @@ image() (
     return
   fi
   for part in $LAYERS; do
-    timed "  layer $part" layer "$part"
-    files+=("$layer_file")
+    timed "  layer $part" "$0" --layer "$part"
+    files+=("$(layer_file "$part")")
   done
   timed "image $IMAGE pushed" /usr/bin/python3 "$here/push.py" "$registry_url" "library/$name" "$tag,$mark" \
     "$(dpkg --print-architecture)" "$CONFIG" "${files[@]}"
 )
 
 need_root "$0" "$@"
-if [ "${1:-}" = --one ]; then # only ever called by the lines below: one image's failure must not stop the others
-  trap '[ $? -eq 0 ] || tail -n 30 "$layer_log" >&2' EXIT
-  image "$2"
-  exit
-fi
+# A process for each layer and image, called by this script alone: one that fails must not stop the others, and still
+# must stop at its own first failed command.
+case ${1:-} in
+  --layer)
+    trap '[ $? -eq 0 ] || tail -n 30 "$layer_log" >&2' EXIT
+    layer "$2"
+    exit
+    ;;
+  --image)
+    image "$2"
+    exit
+    ;;
+esac
 "$here/engine.sh" may-serve-stand-ins
 mkdir -p "$bench_dir"
 exec 9>"$bench_dir/images.lock"
@@ -79,7 +87,7 @@ flock -w 900 9 || die "another images.sh has been at work for 15 minutes"
 rm -rf "$work_dir" && mkdir -p "$work_dir"
 failed=
 for recipe in $recipes; do
-  "$0" --one "$recipe" || failed="$failed $recipe"
+  "$0" --image "$recipe" || failed="$failed $recipe"
 done
 rm -rf "$work_dir"
 [ -z "$failed" ] || die "these images could not be made:$failed"

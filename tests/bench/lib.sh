@@ -28,13 +28,16 @@ wait_for() {
   done
 }
 
-# timed WHAT COMMAND...: runs COMMAND and says how long it took.
+# timed WHAT PROGRAM...: runs PROGRAM, says how long it took, and fails as it did. Never for a function: behind `||`
+# the shell would go on after a failed command inside it.
 timed() {
-  local what=$1 start=${EPOCHREALTIME/[.,]/}
+  local what=$1 code=0 start=${EPOCHREALTIME/[.,]/}
   shift
-  "$@"
+  "$@" || code=$?
   local ms=$(((${EPOCHREALTIME/[.,]/} - start) / 1000))
+  [ "$code" -eq 0 ] || what="$what FAILED"
   say "$(printf '%s: %d.%01d s' "$what" $((ms / 1000)) $((ms % 1000 / 100)))"
+  return "$code"
 }
 
 # need_root SCRIPT ARGS...: runs the script again with sudo when it is not root, with the same data folder.
