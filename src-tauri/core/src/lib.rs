@@ -5,15 +5,21 @@
 
 pub mod engine;
 pub mod error;
+pub mod executor;
 pub mod event;
 pub mod history;
 pub mod instance;
 pub mod ipc;
+pub mod janitor;
 pub mod language;
+pub mod launcher;
+pub mod lease;
 pub mod name;
 pub mod paths;
 pub mod policy;
 pub mod protocol;
+pub mod queue;
+pub mod collector;
 pub mod run;
 pub mod settings;
 pub mod supervisor;

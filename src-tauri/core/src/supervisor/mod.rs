@@ -1,10 +1,11 @@
 //! The one owner of the state: the switch, the queue, the live runs, the engine, the images.
 
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, watch};
 
 use crate::error::RunError;
+pub use crate::executor::Progress;
 use crate::event::{Event, Snapshot};
-use crate::run::{Client, ClientId, Outcome, OutputChunk, RunId, RunSpec};
+use crate::run::{Client, ClientId, Outcome, RunId, RunSpec};
 
 /// What a connection holds. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -13,12 +14,6 @@ pub struct Supervisor {
     events: broadcast::Sender<Event>,
 }
 
-/// Where a run's progress goes while it runs. A receiver that is too slow loses output, counted in `missed`, never the verdict.
-#[derive(Debug)]
-pub struct Progress {
-    pub started: Option<tokio::sync::oneshot::Sender<()>>,
-    pub output: Option<mpsc::Sender<OutputChunk>>,
-}
 
 impl Supervisor {
     /// Queues the run and waits for what comes of it. Dropping the future cancels the run.
