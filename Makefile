@@ -1,5 +1,6 @@
 # What a person types. Every target that needs set-up does it itself; the work is done in tests/bench/*.sh.
 
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help setup build run demo test bench down clean
 
