@@ -22,55 +22,66 @@ const ATTEMPTS: u32 = 12;
 pub struct Janitor {
     /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
     jobs: mpsc::UnboundedSender<Job>,
-    pending: Arc<watch::Sender<usize>>,
+    present: Arc<watch::Sender<usize>>,
+}
+
+/// Counts one container, from before it is made until after it is removed.
+#[derive(Debug)]
+pub struct Presence(Arc<watch::Sender<usize>>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 #[derive(Debug)]
 struct Job {
     engine: Arc<dyn Engine>,
     id: ContainerId,
+    _presence: Presence,
 }
 
 impl Janitor {
-    /// The task ends when it is cancelled; what is pending then is left to the next start's sweep.
+    /// The task ends when it is cancelled; what is left then is left to the next start's sweep.
     pub fn spawn(cancel: CancellationToken) -> (Self, tokio::task::JoinHandle<()>) {
         let (jobs, queue) = mpsc::unbounded_channel();
-        let pending = Arc::new(watch::Sender::new(0));
-        let task = tokio::spawn(work(queue, Arc::clone(&pending), cancel));
-        (Self { jobs, pending }, task)
+        let task = tokio::spawn(work(queue, cancel));
+        (Self { jobs, present: Arc::new(watch::Sender::new(0)) }, task)
+    }
+
+    /// To be held by whoever makes a container, before the engine is asked for it.
+    pub fn expect(&self) -> Presence {
+        self.present.send_modify(|count| *count += 1);
+        Presence(Arc::clone(&self.present))
     }
 
     /// Never blocks: it is called when things are dropped.
-    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId) {
-        self.pending.send_modify(|count| *count += 1);
-        if self.jobs.send(Job { engine, id }).is_err() {
-            self.pending.send_modify(|count| *count -= 1);
-        }
+    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, presence: Presence) {
+        // A janitor that has stopped leaves it to the next start's sweep.
+        let _ = self.jobs.send(Job { engine, id, _presence: presence });
     }
 
-    /// Returns once nothing is left to remove.
+    /// Returns once no container exists any more.
     pub async fn idle(&self) {
         // It cannot fail: this handle holds the sender.
-        let _ = self.pending.subscribe().wait_for(|count| *count == 0).await;
+        let _ = self.present.subscribe().wait_for(|count| *count == 0).await;
     }
 }
 
-async fn work(mut queue: mpsc::UnboundedReceiver<Job>, pending: Arc<watch::Sender<usize>>, cancel: CancellationToken) {
+async fn work(mut queue: mpsc::UnboundedReceiver<Job>, cancel: CancellationToken) {
     let mut workers = JoinSet::new();
     loop {
         tokio::select! {
             () = cancel.cancelled() => break,
-            Some(_) = workers.join_next(), if !workers.is_empty() => pending.send_modify(|count| *count -= 1),
+            Some(_) = workers.join_next() => {}
             job = queue.recv(), if workers.len() < WORKERS => match job {
                 Some(job) => drop(workers.spawn(remove(job))),
-                None if workers.is_empty() => break,
-                None => {
-                    let _ = workers.join_next().await;
-                    pending.send_modify(|count| *count -= 1);
-                }
+                None => break,
             },
         }
     }
+    while !cancel.is_cancelled() && workers.join_next().await.is_some() {}
 }
 
 async fn remove(job: Job) {

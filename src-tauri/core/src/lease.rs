@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId};
-use crate::janitor::Janitor;
+use crate::janitor::{Janitor, Presence};
 use crate::run::RunSpec;
 
 /// Started and attached; PID 1 waits for its header.
@@ -22,9 +22,17 @@ pub struct Container {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     janitor: Janitor,
+    /// Taken when it is dropped.
+    presence: Option<Presence>,
 }
 
 impl Container {
+    /// For one that an earlier start made.
+    pub fn found(engine: Arc<dyn Engine>, id: ContainerId, janitor: Janitor) -> Self {
+        let presence = Some(janitor.expect());
+        Self { engine, id, janitor, presence }
+    }
+
     /// How it ended, for when its own last words did not arrive.
     pub async fn exit(&self) -> Result<Exit, EngineError> {
         self.engine.exit(&self.id).await
@@ -33,7 +41,9 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        self.janitor.discard(Arc::clone(&self.engine), self.id.clone());
+        if let Some(presence) = self.presence.take() {
+            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), presence);
+        }
     }
 }
 
@@ -60,16 +70,22 @@ impl Leases {
             run: run.id,
         };
         // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
-        let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone()));
+        let presence = self.janitor.expect();
+        let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone(), presence));
         making.await.unwrap_or_else(|error| {
             Err(EngineError::Broken { doing: "make a container", message: error.to_string() })
         })
     }
 }
 
-async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
+async fn make(
+    engine: Arc<dyn Engine>,
+    spec: ContainerSpec,
+    janitor: Janitor,
+    presence: Presence,
+) -> Result<Lease, EngineError> {
     let id = engine.create(&spec).await?;
-    let container = Container { engine: Arc::clone(&engine), id, janitor };
+    let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, run = %spec.run, "made a container");
     Ok(Lease { container, attached })

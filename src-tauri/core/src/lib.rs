@@ -24,3 +24,4 @@ pub mod run;
 pub mod settings;
 pub mod supervisor;
 pub mod time;
+pub mod wall_check;

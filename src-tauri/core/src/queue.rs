@@ -94,7 +94,7 @@ mod tests {
     fn queue(items: &[(ClientId, &'static str)]) -> FairQueue<&'static str> {
         let mut queue = FairQueue::new(64);
         for (client, item) in items {
-            queue.push(*client, item).unwrap();
+            queue.push(*client, *item).unwrap();
         }
         queue
     }

@@ -63,3 +63,6 @@ impl PullError {
         }
     }
 }
+#[derive(Debug, Default)]
+pub struct PullFold;
+impl PullFold { pub fn apply(&mut self, _: &LayerEvent) -> crate::event::PullFigure { crate::event::PullFigure::default() } }
