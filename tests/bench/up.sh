@@ -7,14 +7,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/bench/lib.sh
 . "$here/lib.sh"
 
-public_registry=https://registry-1.docker.io/v2/
-
-# It answers 401 to a stranger: that is an answer.
+# Where the engine looks for images whose names have no host. Any answer will do, a refusal too.
 public_registry_reached() {
-  case $(curl -s -m 5 -o /dev/null -w '%{http_code}' "$public_registry") in
-    200 | 401) return 0 ;;
-    *) return 1 ;;
-  esac
+  public_registry=$(docker info --format '{{.IndexServerAddress}}')
+  curl -s -m 5 -o /dev/null "$public_registry"
 }
 
 # trouble MESSAGE: fatal in CI; a person's run goes on, and the tests that need the missing part say so themselves.

@@ -31,7 +31,7 @@ pub struct Report {
 #[derive(Debug)]
 enum State {
     Opening,
-    Program(Splitter),
+    Program(Box<Splitter>),
     Trailer,
     Names,
     Files,
@@ -131,7 +131,7 @@ impl Report {
         let Some((line, rest)) = self.read_until(b'\n', MAX_LINE, bytes, steps) else { return Bytes::new() };
         match line.strip_prefix(self.mark.as_slice()) {
             Some(b" start") => {
-                self.state = State::Program(Splitter::new(&self.mark));
+                self.state = State::Program(Box::new(Splitter::new(&self.mark)));
                 steps.push(Step::Started);
             }
             Some(b" unpack") => {
@@ -231,9 +231,10 @@ mod tests {
             let mut steps = Vec::new();
             report.push(Bytes::copy_from_slice(piece), &mut steps);
             for step in steps {
-                match step {
-                    Step::Output(bytes) => output.extend_from_slice(&bytes),
-                    other => others.push(other),
+                if let Step::Output(bytes) = step {
+                    output.extend_from_slice(&bytes);
+                } else {
+                    others.push(step);
                 }
             }
         }

@@ -348,10 +348,11 @@ impl Actor {
             }
             Ok(None) => image.state = ImageState::NotPulled,
             Err(error) => {
-                image.state = match &error {
-                    RunError::Image { error: PullError::Cancelled, .. } => ImageState::NotPulled,
-                    RunError::Image { error, .. } => ImageState::Failed { error: error.clone() },
-                    _ => ImageState::Unknown,
+                image.state = if let RunError::Image { error, .. } = &error {
+                    let cancelled = *error == PullError::Cancelled;
+                    if cancelled { ImageState::NotPulled } else { ImageState::Failed { error: error.clone() } }
+                } else {
+                    ImageState::Unknown
                 };
                 for asked in image.asked.drain(..) {
                     let _ = asked.send(Err(error.clone()));
@@ -449,7 +450,7 @@ impl Actor {
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() < self.concurrency {
             let (images, settings) = (&self.images, &self.parts.settings);
-            let ready = |pending: &Box<Pending>| {
+            let ready = |pending: &Pending| {
                 images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned()
             };
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
