@@ -10,6 +10,7 @@ pub mod health;
 pub mod pull;
 pub mod seccomp;
 pub mod state;
+pub mod walls;
 
 use std::fmt;
 use std::pin::Pin;
