@@ -23,7 +23,7 @@ pub mod queue;
 pub mod collector;
 pub mod recorder;
 pub mod run;
-pub mod service;
+// pub mod service;
 pub mod settings;
 pub mod supervisor;
 pub mod time;
