@@ -38,7 +38,7 @@ const MAX_QUOTE: usize = 64;
 pub struct ErrorObject {
     pub code: i32,
     pub message: String,
-    pub data: ErrorData,
+    pub data: Box<ErrorData>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -88,7 +88,7 @@ impl ErrorObject {
     }
 
     fn plain(code: i32, word: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: ErrorData { code: word, ..ErrorData::default() } }
+        Self { code, message: message.into(), data: Box::new(ErrorData { code: word, ..ErrorData::default() }) }
     }
 }
 

@@ -115,15 +115,16 @@ impl Serialize for Files<'_> {
     }
 }
 
+/// Bytes as the protocol carries them, in either direction.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Content<'a> {
+pub enum Content<'a> {
     Text(&'a str),
     Binary { base64: String },
 }
 
 impl<'a> Content<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
+    pub fn of(bytes: &'a [u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) if escaped(text) <= bytes.len() * 2 + ESCAPE_SLACK => Self::Text(text),
             _ => Self::Binary { base64: STANDARD.encode(bytes) },
