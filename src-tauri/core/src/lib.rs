@@ -4,6 +4,7 @@
 //! `run, name, language, error <- policy, queue, collector, launcher, engine, event <- executor, history <- supervisor <- ipc`.
 
 pub mod codec;
+pub mod disk;
 pub mod engine;
 pub mod error;
 pub mod event;

@@ -1,11 +1,17 @@
 //! The owner's settings: defaults, bounds, and a file that is saved whole or not at all.
 
+mod bounds;
+mod file;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::language::Language;
 use crate::run::Limits;
+
+pub use bounds::{Fault, is_image_name};
+pub use file::{Loaded, SettingsError};
 
 pub const VERSION: u32 = 1;
 

@@ -1,1 +1,162 @@
-//! (being written)
+//! What ran, kept for the owner: SQLite on a thread of its own, behind a handle that anybody may clone.
+//!
+//! [`History::record`] answers after the commit. Listing never reads code or output. A file that cannot be used is set
+//! aside and reported, at the start or whenever the damage shows, and work goes on with a new one.
+
+mod query;
+mod record;
+mod retention;
+mod row;
+mod schema;
+mod store;
+mod worker;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::disk::SetAside;
+use crate::run::RunId;
+use crate::settings::HistorySettings;
+use worker::{Answer, Command, Worker};
+
+pub use record::{
+    Body, Cursor, FileFigure, FileIn, FileOut, HistoryQuery, MAX_PAGE, NotACursor, Page, RunRecord, RunRow, Stats,
+    StreamFigure,
+};
+
+/// Commands that wait for the thread; who sends one more waits too.
+const MAX_WAITING: usize = 64;
+
+/// The handle. The thread ends with the last one, or at [`History::close`].
+#[derive(Debug, Clone)]
+pub struct History {
+    commands: mpsc::Sender<Command>,
+    news: watch::Receiver<Option<SetAside>>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+#[derive(Debug)]
+pub struct Opened {
+    pub history: History,
+    /// The file that was there and could not be used.
+    pub set_aside: Option<SetAside>,
+}
+
+#[derive(Debug, Error)]
+pub enum HistoryError {
+    #[error("The disk is full, so the history cannot be written.")]
+    DiskFull,
+    #[error("The history cannot be used: {0}")]
+    Sql(#[source] rusqlite::Error),
+    #[error("The history cannot be used: {0}.")]
+    Unusable(String),
+    #[error("The history cannot use {path}: {source}")]
+    File { path: PathBuf, source: io::Error },
+    #[error("The history's thread cannot be started: {0}")]
+    Thread(#[source] io::Error),
+    #[error("The history is closed.")]
+    Closed,
+}
+
+impl From<rusqlite::Error> for HistoryError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DiskFull) => Self::DiskFull,
+            Some(_) | None => Self::Sql(error),
+        }
+    }
+}
+
+impl History {
+    /// Opens or makes the file. Its folder must exist.
+    pub async fn open(path: &Path, settings: HistorySettings) -> Result<Opened, HistoryError> {
+        let (commands, inbox) = mpsc::channel(MAX_WAITING);
+        let (news_sender, news) = watch::channel(None);
+        let (opened, is_open) = oneshot::channel();
+        let path = path.to_owned();
+        let work = move || match start(path, &settings, news_sender) {
+            Ok((worker, waits)) => {
+                // Whoever opened it may be gone; then the inbox is closed and the thread ends.
+                let _ = opened.send(Ok(()));
+                worker.run(inbox, &waits);
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        };
+        let thread = std::thread::Builder::new().name("history".into()).spawn(work).map_err(HistoryError::Thread)?;
+        is_open.await.map_err(|_| HistoryError::Closed)??;
+        let set_aside = news.borrow().clone();
+        Ok(Opened { history: Self { commands, news, thread: Arc::new(Mutex::new(Some(thread))) }, set_aside })
+    }
+
+    /// Returns once the run is committed: a crash of this process after that loses nothing.
+    pub async fn record(&self, record: RunRecord) -> Result<(), HistoryError> {
+        self.ask(|answer| Command::Record(Box::new(record), answer)).await
+    }
+
+    /// Newest first.
+    pub async fn list(&self, query: HistoryQuery) -> Result<Page, HistoryError> {
+        self.ask(|answer| Command::List(query, answer)).await
+    }
+
+    pub async fn get(&self, id: RunId) -> Result<Option<RunRecord>, HistoryError> {
+        self.ask(|answer| Command::Get(id, answer)).await
+    }
+
+    /// False where there is no such run.
+    pub async fn delete(&self, id: RunId) -> Result<bool, HistoryError> {
+        self.ask(|answer| Command::Delete(id, answer)).await
+    }
+
+    pub async fn clear(&self) -> Result<(), HistoryError> {
+        self.ask(Command::Clear).await
+    }
+
+    pub async fn stats(&self) -> Result<Stats, HistoryError> {
+        self.ask(Command::Stats).await
+    }
+
+    /// From the next record on. What is kept already is pruned to the new bounds in the background.
+    pub async fn configure(&self, settings: HistorySettings) -> Result<(), HistoryError> {
+        self.commands.send(Command::Configure(settings)).await.map_err(|_| HistoryError::Closed)
+    }
+
+    /// The latest file that was set aside, at the start or later.
+    pub fn set_asides(&self) -> watch::Receiver<Option<SetAside>> {
+        self.news.clone()
+    }
+
+    /// Finishes what waits, closes the file and ends the thread. Every handle gets [`HistoryError::Closed`] from then on.
+    pub async fn close(&self) -> Result<(), HistoryError> {
+        let closed = self.ask(Command::Close).await;
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It has answered, so it is at its end.
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("the history's thread panicked");
+            }
+        }
+        closed
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Result<T, HistoryError> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(command(answer)).await.map_err(|_| HistoryError::Closed)?;
+        answered.await.map_err(|_| HistoryError::Closed)?
+    }
+}
+
+/// The runtime is for waiting with a bound, nothing else.
+fn start(
+    path: PathBuf,
+    settings: &HistorySettings,
+    news: watch::Sender<Option<SetAside>>,
+) -> Result<(Worker, tokio::runtime::Runtime), HistoryError> {
+    let waits = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(HistoryError::Thread)?;
+    Ok((Worker::open(path, settings, news)?, waits))
+}

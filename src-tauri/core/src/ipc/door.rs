@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::error::RunError;
 use crate::event::Snapshot;
+use crate::history::{History, HistoryQuery};
 use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
@@ -35,18 +35,12 @@ pub trait Runs: Clone + Send + Sync + 'static {
     fn history(&self, request: HistoryRequest) -> impl Future<Output = Result<Value, RunError>> + Send;
 }
 
-/// Whoever keeps the history.
-#[async_trait]
-pub trait Past: Send + Sync + fmt::Debug {
-    async fn list(&self, request: HistoryRequest) -> Result<Value, RunError>;
-}
-
 /// The real one.
 #[derive(Clone)]
 pub struct Door {
     pub supervisor: Supervisor,
     pub limits: Arc<dyn Fn() -> Limits + Send + Sync>,
-    pub past: Arc<dyn Past>,
+    pub history: History,
 }
 
 impl fmt::Debug for Door {
@@ -73,6 +67,10 @@ impl Runs for Door {
     }
 
     async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {
-        self.past.list(request).await
+        let fault = |_| RunError::invalid("before", "`before` is not the `next` of another page.");
+        let before = request.before.map(|text| text.parse().map_err(fault)).transpose()?;
+        let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
+        let page = self.history.list(query).await.map_err(|error| RunError::Internal(error.to_string()))?;
+        Ok(json!(page))
     }
 }

@@ -1,0 +1,295 @@
+//! What the history holds of a run. Types only, and how an outcome becomes one of them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+use crate::error::RunError;
+use crate::run::{Captured, Client, Limits, Outcome, RunId, RunSpec, SkippedFile};
+use crate::settings::Keep;
+
+/// Longest name of a client, label and sentence that are kept; the rest is cut.
+const MAX_NAME_BYTES: usize = 256;
+const MAX_LABEL_BYTES: usize = 1024;
+const MAX_ERROR_BYTES: usize = 4096;
+
+/// Rows of one page.
+pub const MAX_PAGE: usize = 500;
+
+/// A run that is over, or that did not happen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    pub row: RunRow,
+    /// `None` where the owner keeps metrics only.
+    pub body: Option<Body>,
+}
+
+/// Who, when, how long, which verdict: what a list shows. Words are as they were recorded, perhaps by another version.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRow {
+    pub run_id: RunId,
+    #[serde(serialize_with = "crate::time::serialize_millis")]
+    pub queued_at: SystemTime,
+    pub client: String,
+    pub client_pid: Option<u32>,
+    pub client_program: Option<String>,
+    pub language: String,
+    pub label: Option<String>,
+    /// The word of a [`crate::run::Status`], or the code of a [`RunError`] where the run did not happen.
+    pub status: String,
+    /// The sentence of the error; `None` where the run happened.
+    pub error: Option<String>,
+    pub exit_code: Option<i32>,
+    /// Wall time of the program.
+    #[serde(rename = "seconds", serialize_with = "serialize_seconds")]
+    pub wall: Option<Duration>,
+    /// Waiting for a place, an image and a container.
+    #[serde(rename = "queued_seconds", serialize_with = "serialize_seconds")]
+    pub queued: Option<Duration>,
+    pub memory_bytes: Option<u64>,
+    #[serde(rename = "cpu_seconds", serialize_with = "serialize_seconds")]
+    pub cpu: Option<Duration>,
+    pub oom_kills: u32,
+    pub code_bytes: u64,
+    pub code_sha256: String,
+    pub stdin_bytes: u64,
+    pub stdout: StreamFigure,
+    pub stderr: StreamFigure,
+    pub files_in: FileFigure,
+    pub files_out: FileFigure,
+    pub skipped_files: u32,
+    /// With its digest where that is known; empty where the run did not happen.
+    pub image: String,
+    pub limits: Limits,
+}
+
+/// Bytes of one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct StreamFigure {
+    /// As produced, before the cap.
+    pub produced: u64,
+    /// As returned to the client.
+    pub returned: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct FileFigure {
+    pub count: u32,
+    pub bytes: u64,
+}
+
+/// What the agent wrote and what its program answered. All of it is hostile: any bytes, any names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Body {
+    pub code: Bytes,
+    pub stdout: Bytes,
+    pub stderr: Bytes,
+    /// The agent has the bytes; names and sizes are enough to read a run by.
+    pub files_in: Vec<FileIn>,
+    pub files_out: Vec<FileOut>,
+    pub skipped_files: Vec<SkippedFile>,
+    pub left_behind: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIn {
+    pub name: String,
+    pub size: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOut {
+    pub name: String,
+    pub bytes: Bytes,
+}
+
+impl RunRecord {
+    /// `result` is what the client gets.
+    pub fn of(
+        spec: &RunSpec,
+        client: &Client,
+        queued_at: SystemTime,
+        result: Result<&Outcome, &RunError>,
+        keep: Keep,
+    ) -> Self {
+        let row = match result {
+            Ok(outcome) => ran(asked(spec, client, queued_at), outcome),
+            Err(error) => refused(asked(spec, client, queued_at), error),
+        };
+        let body = match keep {
+            Keep::Everything => Some(body(spec, result.ok())),
+            Keep::Metrics => None,
+        };
+        Self { row, body }
+    }
+}
+
+impl RunRow {
+    /// Whether a program ran at all.
+    pub fn happened(&self) -> bool {
+        self.error.is_none()
+    }
+}
+
+fn asked(spec: &RunSpec, client: &Client, queued_at: SystemTime) -> RunRow {
+    RunRow {
+        run_id: spec.id,
+        queued_at,
+        client: clipped(&client.name, MAX_NAME_BYTES),
+        client_pid: client.pid,
+        client_program: client.program.as_deref().map(|program| clipped(program, MAX_LABEL_BYTES)),
+        language: spec.language.name().to_owned(),
+        label: spec.label.as_deref().map(|label| clipped(label, MAX_LABEL_BYTES)),
+        status: String::new(),
+        error: None,
+        exit_code: None,
+        wall: None,
+        queued: None,
+        memory_bytes: None,
+        cpu: None,
+        oom_kills: 0,
+        code_bytes: spec.code.len() as u64,
+        code_sha256: hex(&Sha256::digest(&spec.code)),
+        stdin_bytes: spec.stdin.len() as u64,
+        stdout: StreamFigure::default(),
+        stderr: StreamFigure::default(),
+        files_in: figure(spec.files.iter().map(|file| file.bytes.len())),
+        files_out: FileFigure::default(),
+        skipped_files: 0,
+        image: String::new(),
+        limits: spec.limits,
+    }
+}
+
+fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
+    let stream =
+        |captured: &Captured| StreamFigure { produced: captured.produced, returned: captured.bytes.len() as u64 };
+    RunRow {
+        status: outcome.status.as_str().to_owned(),
+        exit_code: Some(outcome.exit_code),
+        wall: Some(outcome.wall),
+        queued: Some(outcome.queued),
+        memory_bytes: outcome.memory_bytes,
+        cpu: outcome.cpu,
+        oom_kills: outcome.oom_kills,
+        stdout: stream(&outcome.stdout),
+        stderr: stream(&outcome.stderr),
+        files_out: figure(outcome.files.iter().map(|file| file.bytes.len())),
+        skipped_files: u32::try_from(outcome.skipped_files.len()).unwrap_or(u32::MAX),
+        image: clipped(&outcome.image, MAX_LABEL_BYTES),
+        limits: outcome.limits,
+        ..row
+    }
+}
+
+fn refused(row: RunRow, error: &RunError) -> RunRow {
+    RunRow { status: error.code().to_owned(), error: Some(clipped(&error.to_string(), MAX_ERROR_BYTES)), ..row }
+}
+
+fn body(spec: &RunSpec, outcome: Option<&Outcome>) -> Body {
+    let files_in = spec
+        .files
+        .iter()
+        .map(|file| FileIn { name: file.name.as_str().to_owned(), size: file.bytes.len() as u64 })
+        .collect();
+    let asked = Body { code: spec.code.clone(), files_in, ..Body::default() };
+    let Some(outcome) = outcome else { return asked };
+    Body {
+        stdout: outcome.stdout.bytes.clone(),
+        stderr: outcome.stderr.bytes.clone(),
+        files_out: outcome
+            .files
+            .iter()
+            .map(|file| FileOut { name: file.name.as_str().to_owned(), bytes: file.bytes.clone() })
+            .collect(),
+        skipped_files: outcome.skipped_files.clone(),
+        left_behind: outcome.left_behind.clone(),
+        ..asked
+    }
+}
+
+fn figure(sizes: impl ExactSizeIterator<Item = usize>) -> FileFigure {
+    FileFigure { count: u32::try_from(sizes.len()).unwrap_or(u32::MAX), bytes: sizes.map(|size| size as u64).sum() }
+}
+
+/// At most `max` bytes, cut between characters.
+fn clipped(text: &str, max: usize) -> String {
+    text[..text.floor_char_boundary(max)].to_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn serialize_seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs_f64()).serialize(serializer)
+}
+
+/// A place in the list, between two runs. Opaque to those who hold one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor(pub(super) i64);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a cursor that a page of the history ended with")]
+pub struct NotACursor;
+
+impl FromStr for Cursor {
+    type Err = NotACursor;
+
+    fn from_str(text: &str) -> Result<Self, NotACursor> {
+        i64::from_str_radix(text, 16).ok().filter(|place| *place >= 0).map(Self).ok_or(NotACursor)
+    }
+}
+
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Which runs, newest first. Every filter that is there must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// Older than this place: the `next` of the page before.
+    pub before: Option<Cursor>,
+    /// 0 and anything above [`MAX_PAGE`] mean [`MAX_PAGE`].
+    pub limit: usize,
+    pub language: Option<String>,
+    /// A status's word or an error's code.
+    pub status: Option<String>,
+    /// The client's whole name.
+    pub client: Option<String>,
+    /// Words that must all start somewhere in the label, the client's name or the beginning of the code.
+    pub text: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Page {
+    pub runs: Vec<RunRow>,
+    /// `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    pub runs: u64,
+    /// Of what is kept, counted as [`crate::settings::HistorySettings::max_mb`] does; the file is somewhat larger.
+    pub bytes: u64,
+}

@@ -1,0 +1,170 @@
+//! One row of `run`, to and from its columns. Reading is lenient: a word that this version does not know is a word,
+//! text that is not UTF-8 is read with replacement characters.
+
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Transaction, named_params};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Body, FileFigure, FileIn, RunRow, StreamFigure};
+use super::store::{signed, time_of, unsigned};
+use crate::run::{Limits, RunId, SkippedFile};
+
+/// In the order in which [`read`] takes them.
+pub(super) const COLUMNS: &str = "run.seq, run.id, run.client, run.client_pid, run.client_program, run.language, \
+    run.label, run.status, run.error, run.exit_code, run.wall_us, run.queued_us, run.memory_bytes, run.cpu_us, \
+    run.oom_kills, run.code_bytes, run.code_sha256, run.stdin_bytes, run.stdout_produced, run.stdout_returned, \
+    run.stderr_produced, run.stderr_returned, run.files_in, run.files_in_bytes, run.files_out, run.files_out_bytes, \
+    run.skipped_files, run.image, run.limits";
+
+const INSERT: &str = "INSERT INTO run VALUES (:seq, :id, :client, :client_pid, :client_program, :language, :label, \
+    :status, :error, :exit_code, :wall_us, :queued_us, :memory_bytes, :cpu_us, :oom_kills, :code_bytes, :code_sha256, \
+    :stdin_bytes, :stdout_produced, :stdout_returned, :stderr_produced, :stderr_returned, :files_in, :files_in_bytes, \
+    :files_out, :files_out_bytes, :skipped_files, :image, :limits, :bytes)";
+
+pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, bytes: u64) -> rusqlite::Result<()> {
+    transaction.prepare_cached(INSERT)?.execute(named_params! {
+        ":seq": seq,
+        ":id": row.run_id.to_string(),
+        ":client": row.client,
+        ":client_pid": row.client_pid,
+        ":client_program": row.client_program,
+        ":language": row.language,
+        ":label": row.label,
+        ":status": row.status,
+        ":error": row.error,
+        ":exit_code": row.exit_code,
+        ":wall_us": row.wall.map(micros),
+        ":queued_us": row.queued.map(micros),
+        ":memory_bytes": row.memory_bytes.map(signed),
+        ":cpu_us": row.cpu.map(micros),
+        ":oom_kills": row.oom_kills,
+        ":code_bytes": signed(row.code_bytes),
+        ":code_sha256": row.code_sha256,
+        ":stdin_bytes": signed(row.stdin_bytes),
+        ":stdout_produced": signed(row.stdout.produced),
+        ":stdout_returned": signed(row.stdout.returned),
+        ":stderr_produced": signed(row.stderr.produced),
+        ":stderr_returned": signed(row.stderr.returned),
+        ":files_in": row.files_in.count,
+        ":files_in_bytes": signed(row.files_in.bytes),
+        ":files_out": row.files_out.count,
+        ":files_out_bytes": signed(row.files_out.bytes),
+        ":skipped_files": row.skipped_files,
+        ":image": row.image,
+        ":limits": serde_json::to_string(&row.limits).unwrap_or_default(),
+        ":bytes": signed(bytes),
+    })?;
+    Ok(())
+}
+
+pub(super) fn by_id(connection: &Connection, id: RunId) -> rusqlite::Result<Option<(i64, RunRow)>> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE id = ?1"))?;
+    let mut found = statement.query([id.to_string()])?;
+    let Some(columns) = found.next()? else { return Ok(None) };
+    let seq = columns.get(0)?;
+    Ok(read(columns)?.map(|row| (seq, row)))
+}
+
+/// `None` for a row whose id is none.
+pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
+    let cell = |column: usize| columns.get_ref(column);
+    let string = |column| cell(column).map(text);
+    let maybe_string = |column| cell(column).map(maybe_text);
+    let maybe = |column| cell(column).map(maybe_number);
+    let number = |column| maybe(column).map(|number| number.unwrap_or(0));
+    let small = |column| number(column).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let time = |column| maybe(column).map(|micros| micros.map(Duration::from_micros));
+    let stream = |column| -> rusqlite::Result<StreamFigure> {
+        Ok(StreamFigure { produced: number(column)?, returned: number(column + 1)? })
+    };
+    let files = |column| -> rusqlite::Result<FileFigure> {
+        Ok(FileFigure { count: small(column)?, bytes: number(column + 1)? })
+    };
+    let Ok(run_id) = string(1)?.parse() else { return Ok(None) };
+    Ok(Some(RunRow {
+        run_id,
+        queued_at: time_of(columns.get(0)?),
+        client: string(2)?,
+        client_pid: maybe(3)?.and_then(|pid| u32::try_from(pid).ok()),
+        client_program: maybe_string(4)?,
+        language: string(5)?,
+        label: maybe_string(6)?,
+        status: string(7)?,
+        error: maybe_string(8)?,
+        exit_code: columns.get_ref(9).map(exit_code)?,
+        wall: time(10)?,
+        queued: time(11)?,
+        memory_bytes: maybe(12)?,
+        cpu: time(13)?,
+        oom_kills: small(14)?,
+        code_bytes: number(15)?,
+        code_sha256: string(16)?,
+        stdin_bytes: number(17)?,
+        stdout: stream(18)?,
+        stderr: stream(20)?,
+        files_in: files(22)?,
+        files_out: files(24)?,
+        skipped_files: small(26)?,
+        image: string(27)?,
+        limits: serde_json::from_str(&string(28)?).unwrap_or(NO_LIMITS),
+    }))
+}
+
+/// For a row whose limits cannot be read.
+const NO_LIMITS: Limits =
+    Limits { millis: 0, memory_bytes: 0, milli_cpus: 0, processes: 0, output_bytes: 0, file_bytes: 0 };
+
+/// The lists of a body, in one column: short, and only ever read together.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Names {
+    files_in: Vec<FileIn>,
+    skipped_files: Vec<SkippedFile>,
+    left_behind: Vec<String>,
+}
+
+pub(super) fn names_of(body: &Body) -> String {
+    let names = Names {
+        files_in: body.files_in.clone(),
+        skipped_files: body.skipped_files.clone(),
+        left_behind: body.left_behind.clone(),
+    };
+    serde_json::to_string(&names).unwrap_or_default()
+}
+
+/// A body with its lists alone.
+pub(super) fn names_from(value: ValueRef<'_>) -> Body {
+    let Names { files_in, skipped_files, left_behind } = serde_json::from_str(&text(value)).unwrap_or_default();
+    Body { files_in, skipped_files, left_behind, ..Body::default() }
+}
+
+pub(super) fn text(value: ValueRef<'_>) -> String {
+    maybe_text(value).unwrap_or_default()
+}
+
+fn maybe_text(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,
+    }
+}
+
+fn maybe_number(value: ValueRef<'_>) -> Option<u64> {
+    match value {
+        ValueRef::Integer(number) => Some(unsigned(number)),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+    }
+}
+
+fn exit_code(value: ValueRef<'_>) -> Option<i32> {
+    match value {
+        ValueRef::Integer(number) => i32::try_from(number).ok(),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,158 @@
+//! The tables, and how a database of an older version becomes one of this version.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+/// "Sand": tells our database from somebody else's in its place.
+const APPLICATION_ID: i32 = 0x5361_6e64;
+
+/// How long another program (a backup, `sqlite3`) may hold the database.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Entry N takes a database from version N to N + 1, in one transaction.
+const MIGRATIONS: &[&str] = &[V1];
+
+/// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
+/// and so every index ends in that order, the index of words included.
+/// `run` holds what a list shows; `body` and `file` hold what can be large, so that listing never reads it.
+/// `search` holds the index of words alone, not the words' text a second time.
+const V1: &str = "
+CREATE TABLE run (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  client TEXT NOT NULL,
+  client_pid INTEGER,
+  client_program TEXT,
+  language TEXT NOT NULL,
+  label TEXT,
+  status TEXT NOT NULL,
+  error TEXT,
+  exit_code INTEGER,
+  wall_us INTEGER,
+  queued_us INTEGER,
+  memory_bytes INTEGER,
+  cpu_us INTEGER,
+  oom_kills INTEGER NOT NULL,
+  code_bytes INTEGER NOT NULL,
+  code_sha256 TEXT NOT NULL,
+  stdin_bytes INTEGER NOT NULL,
+  stdout_produced INTEGER NOT NULL,
+  stdout_returned INTEGER NOT NULL,
+  stderr_produced INTEGER NOT NULL,
+  stderr_returned INTEGER NOT NULL,
+  files_in INTEGER NOT NULL,
+  files_in_bytes INTEGER NOT NULL,
+  files_out INTEGER NOT NULL,
+  files_out_bytes INTEGER NOT NULL,
+  skipped_files INTEGER NOT NULL,
+  image TEXT NOT NULL,
+  limits TEXT NOT NULL,
+  bytes INTEGER NOT NULL
+);
+CREATE INDEX run_by_client ON run (client);
+CREATE INDEX run_by_status ON run (status);
+CREATE INDEX run_by_language ON run (language);
+CREATE INDEX run_by_language_and_status ON run (language, status);
+CREATE TABLE body (
+  seq INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
+  code BLOB NOT NULL,
+  stdout BLOB NOT NULL,
+  stderr BLOB NOT NULL,
+  names TEXT NOT NULL
+);
+CREATE TABLE file (
+  seq INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  bytes BLOB NOT NULL
+);
+CREATE INDEX file_by_seq ON file (seq);
+CREATE VIRTUAL TABLE search USING fts5 (
+  words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
+INSERT INTO total VALUES (0, 0);
+";
+
+/// Why the file in place of the history is not used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    /// Ours to set aside.
+    #[error("{0}")]
+    Unusable(String),
+    #[error("{0}")]
+    Sql(#[from] rusqlite::Error),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Opens or makes the database, at the current version. Cheap whatever its size.
+pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+    make_private(path)?;
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let version = version(&connection)?;
+    // auto_vacuum counts only before the first table is made, and before the log mode writes the first page.
+    connection.execute_batch(
+        "PRAGMA auto_vacuum = INCREMENTAL;
+         PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = NORMAL;
+         PRAGMA foreign_keys = ON;
+         PRAGMA secure_delete = ON;
+         PRAGMA trusted_schema = OFF;
+         PRAGMA cache_size = -4096;
+         PRAGMA journal_size_limit = 16777216;
+         PRAGMA wal_autocheckpoint = 4000;",
+    )?;
+    migrate(&mut connection, version)?;
+    Ok(connection)
+}
+
+/// The log and its index take their mode from the database.
+fn make_private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    match options.open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// 0 for a database that holds nothing yet.
+fn version(connection: &Connection) -> Result<usize, OpenError> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let version = number("PRAGMA user_version")?;
+    let ours = number("PRAGMA application_id")? == i64::from(APPLICATION_ID);
+    let empty = number("SELECT count(*) FROM sqlite_master")? == 0;
+    if !ours && !empty {
+        return Err(OpenError::Unusable("it is a database of another program".into()));
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= MIGRATIONS.len() && (version == 0) == empty => Ok(version),
+        Ok(version) if version > MIGRATIONS.len() => Err(OpenError::Unusable(format!(
+            "it was written by a newer Sandtray (version {version} of the file; this one reads {})",
+            MIGRATIONS.len()
+        ))),
+        Ok(_) | Err(_) => Err(OpenError::Unusable("its version does not fit its content".into())),
+    }
+}
+
+fn migrate(connection: &mut Connection, from: usize) -> rusqlite::Result<()> {
+    for (version, sql) in (1_i64..).zip(MIGRATIONS).skip(from) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
