@@ -1,1 +1,339 @@
-//! (being written)
+//! From what a container is for to what an engine is asked to make: every wall that keeps a program in, each with the
+//! reason why it is there. Pure; whether an engine really holds them is seen by [`super::walls`].
+
+use std::collections::HashMap;
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, ResourcesUlimits,
+    RestartPolicy, RestartPolicyNameEnum,
+};
+
+use super::{ContainerSpec, LABEL_INSTANCE, LABEL_RUN, seccomp};
+use crate::launcher;
+use crate::run::Limits;
+
+/// The working folder. No image has it, and so Docker's tmpfs keeps the mode that it is given.
+pub const WORK: &str = "/work";
+pub const WORK_MIB: u32 = 64;
+pub const TMP: &str = "/tmp";
+/// Files and folders that each of the two writable places can hold. An empty file costs kernel memory too.
+pub const INODES: u32 = 16_384;
+
+/// Nobody, in the container as on the host: owns no file of any image.
+pub const UID: u32 = 65_534;
+pub const HOSTNAME: &str = "sandbox";
+
+/// The environment's names; all that a program finds in it.
+pub const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+pub const NOFILE: i64 = 1024;
+/// No single file is larger. Otherwise a sparse one could claim a terabyte, which whoever reads it has to believe.
+pub const FILE_BYTES: i64 = (WORK_MIB as i64) << 20;
+/// Locked memory cannot be reclaimed, and nothing here needs any.
+pub const MEMLOCK_BYTES: i64 = 64 << 10;
+
+/// The config with all its walls. Nothing in it depends on where the engine is: no path of the host is named.
+pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
+    ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        entrypoint: Some(entrypoint(spec)),
+        cmd: Some(Vec::new()),
+        // The image's own variables cannot be taken away here, only outside of `env -i`; we add none to them.
+        env: Some(Vec::new()),
+        // Were it the working folder, Docker would hand that folder to root.
+        working_dir: Some("/".into()),
+        user: Some(format!("{UID}:{UID}")),
+        // Not the host's name, nor an id by which a program could find itself in the engine's books.
+        hostname: Some(HOSTNAME.into()),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        // The end of our input is the program's end-of-file.
+        stdin_once: Some(true),
+        // A terminal would merge the streams, change their bytes, and let a program push input with TIOCSTI.
+        tty: Some(false),
+        // Together with the network mode: so no endpoint is even set up, which also saves 80 ms of each start.
+        network_disabled: Some(true),
+        // An image may bring a health check: a process that we did not start, in a container that is counted out.
+        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
+        // Nothing here deserves a warning before it ends, whoever stops it.
+        stop_signal: Some("SIGKILL".into()),
+        labels: Some(HashMap::from([
+            (LABEL_INSTANCE.into(), spec.instance.to_string()),
+            (LABEL_RUN.into(), spec.run.to_string()),
+        ])),
+        host_config: Some(host_config(spec)),
+        ..Default::default()
+    }
+}
+
+/// PID 1 itself starts in a clean environment: what the image set (or the engine: HOSTNAME) is dropped by `env -i`
+/// before the first line of the script, so that not even /proc/1/environ holds it.
+fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
+    let recipe = spec.language.recipe();
+    let path = format!("PATH={}", recipe.path);
+    ["env", "-i", &path, "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray"]
+        .into_iter()
+        .chain(recipe.command.iter().copied())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn host_config(spec: &ContainerSpec) -> HostConfig {
+    let limits = &spec.limits;
+    let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
+    HostConfig {
+        // A network namespace with nothing but its own loopback.
+        network_mode: Some("none".into()),
+        // Without these two the host's resolv.conf is copied in: its name servers, and the domains it lives in.
+        dns: Some(vec!["0.0.0.0".into()]),
+        dns_search: Some(vec![".".into()]),
+
+        readonly_rootfs: Some(true),
+        tmpfs: Some(tmpfs(spec)),
+        // Shared memory would be one more writable place: /dev/shm is not even there.
+        ipc_mode: Some("none".into()),
+        masked_paths: Some(MASKED.map(str::to_owned).to_vec()),
+        readonly_paths: Some(READONLY.map(str::to_owned).to_vec()),
+
+        privileged: Some(false),
+        cap_drop: Some(vec!["ALL".into()]),
+        security_opt: Some(vec![
+            // No set-user-id program of the image gives anything.
+            "no-new-privileges:true".into(),
+            // Passed as text: a path would be read on this machine by some engines and on theirs by others.
+            format!("seccomp={}", seccomp::profile()),
+        ]),
+        // The engine's own tree of control groups stays out of sight, and with it the container's id.
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+
+        memory: Some(memory),
+        // Memory and swap together: the same figure means no swap at all.
+        memory_swap: Some(memory),
+        nano_cpus: Some(i64::from(limits.milli_cpus) * 1_000_000),
+        // A fork bomb stops here. (RLIMIT_NPROC cannot do it: it counts a user's processes in all containers together.)
+        pids_limit: Some(i64::from(limits.processes)),
+        ulimits: Some(ulimits(limits)),
+        // When the machine itself runs short, runs go before anything of the owner's. Not the greatest value: the
+        // launcher may raise the program's further, so that the kernel does not pick PID 1.
+        oom_score_adj: Some(500),
+
+        // The output is read from the attached streams. json-file would write all of it to the host's disk once more.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: Some(HashMap::new()) }),
+        // Used once: the engine must not start it again, and it is we who remove it, after its last word is read.
+        restart_policy: Some(RestartPolicy { name: Some(RestartPolicyNameEnum::NO), maximum_retry_count: None }),
+        auto_remove: Some(false),
+        // PID 1 is the launcher, which reaps and kills by itself; an init of the engine's would be a file bound in.
+        init: Some(false),
+        publish_all_ports: Some(false),
+        ..Default::default()
+    }
+}
+
+/// The two writable places; and read-only nothing over those that some engine leaves writable in a read-only root.
+/// The memory of all of them is the container's own and counts against its limit.
+fn tmpfs(spec: &ContainerSpec) -> HashMap<String, String> {
+    let recipe = spec.language.recipe();
+    let tmp_exec = if recipe.tmp_exec { "exec" } else { "noexec" };
+    let tmp = recipe.tmp_mib;
+    // A compiled program or a script may be started from the working folder.
+    let work = format!("rw,exec,nosuid,nodev,size={WORK_MIB}m,nr_inodes={INODES},mode=1777");
+    let tmp = format!("rw,{tmp_exec},nosuid,nodev,size={tmp}m,nr_inodes={INODES},mode=1777");
+    let nothing = "ro,noexec,nosuid,nodev,size=4k";
+    HashMap::from([
+        (WORK.into(), work),
+        (TMP.into(), tmp),
+        // The kernel's message queues are files that anybody may make, whatever the IPC mode.
+        ("/dev/mqueue".into(), nothing.into()),
+        // Podman mounts these writable beside a read-only root.
+        ("/run".into(), nothing.into()),
+        ("/var/tmp".into(), nothing.into()),
+    ])
+}
+
+fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
+    [
+        // A core file is a copy of memory, written where the host's kernel says.
+        ("core", 0),
+        // A backstop should every deadline fail: wall seconds on every CPU, and some to spare. It counts for each process.
+        ("cpu", cpu_seconds(limits)),
+        ("fsize", FILE_BYTES),
+        ("memlock", MEMLOCK_BYTES),
+        // The kernel counts message queues by user, across containers.
+        ("msgqueue", 0),
+        ("nofile", NOFILE),
+    ]
+    .into_iter()
+    .map(|(name, most)| ResourcesUlimits { name: Some(name.into()), soft: Some(most), hard: Some(most) })
+    .collect()
+}
+
+pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
+    const MARGIN: u64 = 10;
+    let seconds = limits.millis.div_ceil(1000).saturating_mul(u64::from(limits.milli_cpus.div_ceil(1000)));
+    i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
+}
+
+/// What /proc and /sys tell about the machine. Naming any replaces the engine's own list, so that list is here whole,
+/// and after it what tells of the host's boot, disks, drivers, devices and make.
+const MASKED: [&str; 31] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    //
+    "/proc/bus",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/diskstats",
+    "/proc/driver",
+    "/proc/iomem",
+    "/proc/ioports",
+    "/proc/kallsyms",
+    "/proc/key-users",
+    "/proc/mdstat",
+    "/proc/modules",
+    "/proc/partitions",
+    "/proc/swaps",
+    "/proc/sysrq-trigger",
+    "/proc/vmallocinfo",
+    "/sys/block",
+    "/sys/devices/virtual/dmi",
+    "/sys/kernel",
+    "/sys/module",
+];
+
+const READONLY: [&str; 3] = ["/proc/fs", "/proc/irq", "/proc/sys"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::InstanceId;
+    use crate::language::Language;
+    use crate::run::RunId;
+    use serde_json::{Value, json};
+
+    fn spec(language: Language, limits: Limits) -> ContainerSpec {
+        ContainerSpec {
+            image: "an/image:1".into(),
+            language,
+            limits,
+            instance: InstanceId { home: "a1b2".into(), boot: "c3d4".into() },
+            run: "0198f5e2a1b87c3d9e0f112233445566".parse::<RunId>().unwrap(),
+        }
+    }
+
+    /// The owner's defaults: 60 s, 1 CPU, 512 MiB, 128 processes.
+    fn defaults() -> Limits {
+        crate::settings::Settings::default().limits()
+    }
+
+    fn as_json(language: Language, limits: Limits) -> Value {
+        serde_json::to_value(config(&spec(language, limits))).unwrap()
+    }
+
+    #[test]
+    fn the_whole_config_of_a_python_run() {
+        let host = json!({
+            "NetworkMode": "none",
+            "Dns": ["0.0.0.0"],
+            "DnsSearch": ["."],
+            "ReadonlyRootfs": true,
+            "Tmpfs": {
+                "/work": "rw,exec,nosuid,nodev,size=64m,nr_inodes=16384,mode=1777",
+                "/tmp": "rw,noexec,nosuid,nodev,size=16m,nr_inodes=16384,mode=1777",
+                "/dev/mqueue": "ro,noexec,nosuid,nodev,size=4k",
+                "/run": "ro,noexec,nosuid,nodev,size=4k",
+                "/var/tmp": "ro,noexec,nosuid,nodev,size=4k"
+            },
+            "IpcMode": "none",
+            "MaskedPaths": MASKED,
+            "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],
+            "Privileged": false,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true", format!("seccomp={}", seccomp::profile())],
+            "CgroupnsMode": "private",
+            "Memory": 536_870_912,
+            "MemorySwap": 536_870_912,
+            "NanoCpus": 1_000_000_000,
+            "PidsLimit": 128,
+            "Ulimits": [
+                { "Name": "core", "Soft": 0, "Hard": 0 },
+                { "Name": "cpu", "Soft": 70, "Hard": 70 },
+                { "Name": "fsize", "Soft": 67_108_864, "Hard": 67_108_864 },
+                { "Name": "memlock", "Soft": 65_536, "Hard": 65_536 },
+                { "Name": "msgqueue", "Soft": 0, "Hard": 0 },
+                { "Name": "nofile", "Soft": 1024, "Hard": 1024 }
+            ],
+            "OomScoreAdj": 500,
+            "LogConfig": { "Type": "none", "Config": {} },
+            "RestartPolicy": { "Name": "no" },
+            "AutoRemove": false,
+            "Init": false,
+            "PublishAllPorts": false
+        });
+        let expected = json!({
+            "Image": "an/image:1",
+            "Entrypoint": [
+                "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
+                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray", "python3", "-u", "main.py"
+            ],
+            "Cmd": [],
+            "Env": [],
+            "WorkingDir": "/",
+            "User": "65534:65534",
+            "Hostname": "sandbox",
+            "AttachStdin": true,
+            "AttachStdout": true,
+            "AttachStderr": true,
+            "OpenStdin": true,
+            "StdinOnce": true,
+            "Tty": false,
+            "NetworkDisabled": true,
+            "Healthcheck": { "Test": ["NONE"] },
+            "StopSignal": "SIGKILL",
+            "Labels": {
+                "sandtray.instance": "a1b2-c3d4",
+                "sandtray.run": "0198f5e2a1b87c3d9e0f112233445566"
+            },
+            "HostConfig": host
+        });
+        assert_eq!(as_json(Language::Python, defaults()), expected);
+        // Worth a line of its own: whatever would let the host's disk or devices in is absent.
+        for key in ["Binds", "Mounts", "VolumesFrom", "Devices", "DeviceRequests", "CapAdd", "GroupAdd", "PidMode"] {
+            assert!(expected["HostConfig"].get(key).is_none(), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_limits_of_a_run_land_in_its_config() {
+        let limits = Limits { millis: 2500, memory_bytes: 300 << 20, milli_cpus: 1500, processes: 17, ..defaults() };
+        let host = &as_json(Language::Shell, limits)["HostConfig"];
+        assert_eq!(host["Memory"], 314_572_800);
+        assert_eq!(host["MemorySwap"], 314_572_800);
+        assert_eq!(host["NanoCpus"], 1_500_000_000);
+        assert_eq!(host["PidsLimit"], 17);
+        // 3 s on each of 2 CPUs, and 10 to spare.
+        assert_eq!(host["Ulimits"][1], json!({ "Name": "cpu", "Soft": 16, "Hard": 16 }));
+    }
+
+    #[test]
+    fn compiled_languages_get_a_larger_tmp_that_may_execute() {
+        for (language, expected) in [
+            (Language::Go, "rw,exec,nosuid,nodev,size=192m,nr_inodes=16384,mode=1777"),
+            (Language::Rust, "rw,exec,nosuid,nodev,size=128m,nr_inodes=16384,mode=1777"),
+            (Language::Shell, "rw,noexec,nosuid,nodev,size=16m,nr_inodes=16384,mode=1777"),
+        ] {
+            assert_eq!(as_json(language, defaults())["HostConfig"]["Tmpfs"]["/tmp"], expected);
+        }
+    }
+}

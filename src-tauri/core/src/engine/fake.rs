@@ -1,1 +1,311 @@
-//! (being written)
+//! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's protocol
+//! and run programs of a few words, one a line:
+//!
+//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `die` (no trailer), `oom`,
+//! `wait NAME` (until [`Fake::open`] is called with that name).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble, Exit,
+    Frame, ImageInfo, LayerEvent, PullError,
+};
+use crate::launcher::Nonce;
+use crate::run::Stream;
+
+#[derive(Debug, Clone)]
+pub struct Fake {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    world: Mutex<World>,
+    gates: watch::Sender<HashSet<String>>,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    images: BTreeMap<String, ImageInfo>,
+    pulls: HashMap<String, Vec<Result<LayerEvent, PullError>>>,
+    pulls_begun: usize,
+    containers: BTreeMap<ContainerId, Container>,
+    created: u64,
+    trouble: Option<EngineTrouble>,
+    start_delay: Duration,
+}
+
+#[derive(Debug)]
+struct Container {
+    spec: ContainerSpec,
+    exit: Exit,
+    /// Dropped when the container is removed: its program ends.
+    alive: Option<watch::Sender<()>>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        Self {
+            endpoint: Endpoint { url: "fake://".into(), found: "a test".into() },
+            shared: Arc::new(Shared { world: Mutex::default(), gates: watch::Sender::new(HashSet::new()) }),
+        }
+    }
+
+    pub fn with_image(self, name: &str) -> Self {
+        self.world().images.insert(name.to_owned(), image(name));
+        self
+    }
+
+    /// What a pull of this image reports. Where it ends without an error the image is there afterwards.
+    pub fn script_pull(&self, name: &str, events: Vec<Result<LayerEvent, PullError>>) {
+        self.world().pulls.insert(name.to_owned(), events);
+    }
+
+    pub fn set_trouble(&self, trouble: Option<EngineTrouble>) {
+        self.world().trouble = trouble;
+    }
+
+    pub fn set_start_delay(&self, delay: Duration) {
+        self.world().start_delay = delay;
+    }
+
+    /// Lets every `wait NAME` of that name go on, now and later.
+    pub fn open(&self, gate: &str) {
+        self.shared.gates.send_modify(|gates| {
+            gates.insert(gate.to_owned());
+        });
+    }
+
+    pub fn forget_image(&self, name: &str) {
+        self.world().images.remove(name);
+    }
+
+    pub fn pulls_begun(&self) -> usize {
+        self.world().pulls_begun
+    }
+
+    pub fn created(&self) -> u64 {
+        self.world().created
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.shared.world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<MutexGuard<'_, World>, EngineError> {
+        let world = self.world();
+        match &world.trouble {
+            Some(trouble) => Err(EngineError::Unavailable(trouble.clone())),
+            None => Ok(world),
+        }
+    }
+}
+
+fn image(name: &str) -> ImageInfo {
+    ImageInfo { id: format!("sha256:id-of-{name}"), digest: Some(format!("sha256:digest-of-{name}")), size_bytes: 1000 }
+}
+
+#[async_trait]
+impl Engine for Fake {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    async fn info(&self) -> Result<EngineInfo, EngineError> {
+        drop(self.check()?);
+        Ok(EngineInfo {
+            name: "Fake".into(),
+            version: "1".into(),
+            api_version: "1.41".into(),
+            endpoint: self.endpoint.clone(),
+            os: "linux".into(),
+            arch: "x86_64".into(),
+            cpus: 2,
+            memory_bytes: 1 << 30,
+        })
+    }
+
+    async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
+        Ok(self.check()?.images.get(name).cloned())
+    }
+
+    fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {
+        let (fake, name) = (self.clone(), name.to_owned());
+        let mut world = self.world();
+        world.pulls_begun += 1;
+        let events = world.pulls.get(&name).cloned().unwrap_or_else(|| vec![Err(PullError::NoSuchImage)]);
+        let fails = events.iter().any(Result::is_err);
+        let arrive = stream::once(async move {
+            if !fails {
+                fake.world().images.insert(name.clone(), image(&name));
+            }
+        });
+        stream::iter(events).chain(arrive.filter_map(|()| async { None })).boxed()
+    }
+
+    async fn remove_image(&self, name: &str) -> Result<(), EngineError> {
+        self.check()?.images.remove(name).map(drop).ok_or(EngineError::NoImage)
+    }
+
+    async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
+        let mut world = self.check()?;
+        if !world.images.values().any(|image| image.id == spec.image) && !world.images.contains_key(&spec.image) {
+            return Err(EngineError::NoImage);
+        }
+        world.created += 1;
+        let id = ContainerId(format!("fake-{}", world.created));
+        let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
+        world.containers.insert(id.clone(), Container { spec: spec.clone(), exit, alive: None });
+        Ok(id)
+    }
+
+    async fn start(&self, id: &ContainerId) -> Result<Attached, EngineError> {
+        let delay = self.check()?.start_delay;
+        tokio::time::sleep(delay).await;
+        let (input, stdin) = tokio::io::duplex(64 << 10);
+        let (frames, output) = mpsc::channel(16);
+        let (alive, mut life) = watch::channel(());
+        {
+            let mut world = self.check()?;
+            let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
+            container.exit.running = true;
+            container.alive = Some(alive);
+        }
+        let (fake, id) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            let gates = fake.shared.gates.subscribe();
+            let exit = tokio::select! {
+                exit = launch(stdin, frames, gates) => exit,
+                _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
+            };
+            if let Some(container) = fake.world().containers.get_mut(&id) {
+                container.exit = exit;
+            }
+        });
+        let output = stream::unfold(output, |mut output| async { output.recv().await.map(|frame| (Ok(frame), output)) });
+        Ok(Attached { input: Box::pin(input), output: output.boxed() })
+    }
+
+    async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {
+        Ok(self.check()?.containers.get(id).ok_or(EngineError::NoContainer)?.exit.clone())
+    }
+
+    async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
+        self.check()?.containers.remove(id);
+        Ok(())
+    }
+
+    async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError> {
+        let world = self.check()?;
+        let info = |(id, container): (&ContainerId, &Container)| ContainerInfo {
+            id: id.clone(),
+            instance: container.spec.instance.to_string(),
+            run: container.spec.run.to_string(),
+            running: container.exit.running,
+        };
+        Ok(world.containers.iter().map(info).collect())
+    }
+}
+
+/// PID 1 and the program in one.
+async fn launch(stdin: DuplexStream, frames: mpsc::Sender<Frame>, gates: watch::Receiver<HashSet<String>>) -> Exit {
+    let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
+    let mut stdin = BufReader::new(stdin);
+    let mut header = String::new();
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+        return exited(0, false);
+    }
+    let mut words = header.split_whitespace();
+    let size = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let mark = Nonce::from_header(words.next().unwrap_or_default()).mark();
+    let mut tar = vec![0; size];
+    if stdin.read_exact(&mut tar).await.is_err() {
+        return exited(125, false);
+    }
+    let program = program_of(&tar);
+    let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
+    stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+}
+
+fn program_of(tar: &[u8]) -> String {
+    let mut text = String::new();
+    if let Ok(mut entries) = tar::Archive::new(tar).entries()
+        && let Some(Ok(mut entry)) = entries.next()
+    {
+        let _ = std::io::Read::read_to_string(&mut entry, &mut text);
+    }
+    text
+}
+
+struct Stage {
+    frames: mpsc::Sender<Frame>,
+    mark: Vec<u8>,
+    gates: watch::Receiver<HashSet<String>>,
+    files: Vec<(String, String)>,
+    oom: u32,
+}
+
+impl Stage {
+    /// None once nobody reads any more.
+    async fn perform(mut self, program: &str, mut stdin: BufReader<DuplexStream>) -> Option<Exit> {
+        self.say(Stream::Stdout, &[&self.mark, " start\n".as_bytes()].concat()).await?;
+        let mut code = 0;
+        for line in program.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "out" => self.say(Stream::Stdout, format!("{rest}\n").as_bytes()).await?,
+                "err" => self.say(Stream::Stderr, format!("{rest}\n").as_bytes()).await?,
+                "cat" => {
+                    let mut all = Vec::new();
+                    let _ = stdin.read_to_end(&mut all).await;
+                    self.say(Stream::Stdout, &all).await?;
+                }
+                "file" => {
+                    let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
+                    self.files.push((name.into(), text.into()));
+                }
+                "wait" => drop(self.gates.wait_for(|gates| gates.contains(rest)).await),
+                "oom" => (self.oom, code) = (1, 137),
+                "exit" => code = rest.parse().unwrap_or(0),
+                "hang" => std::future::pending().await,
+                "die" => return Some(Exit { running: false, exit_code: 137, oom_killed: rest == "oom", started_at: None }),
+                _ => {}
+            }
+        }
+        self.say(Stream::Stderr, &self.mark).await?;
+        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0", self.oom);
+        self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
+        Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
+    }
+
+    async fn say(&self, stream: Stream, bytes: &[u8]) -> Option<()> {
+        self.frames.send(Frame { stream, bytes: Bytes::copy_from_slice(bytes) }).await.ok()
+    }
+
+    fn tar(&self) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, text) in &self.files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            let _ = tar.append_data(&mut header, format!("work/out/{name}"), text.as_bytes());
+        }
+        tar.into_inner().unwrap_or_default()
+    }
+}

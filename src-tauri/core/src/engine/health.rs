@@ -1,1 +1,317 @@
-//! (being written)
+//! Keeps one connection to an engine, and says at every moment what its state is.
+//!
+//! One task owns the search and the connection; everyone else reads a watch. An engine that goes away is a state, and
+//! its coming back is noticed without anybody's doing.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::discovery::{self, Candidate, Candidates, Places, Presence};
+use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble};
+
+/// Asking an engine who it is.
+pub const PING_BOUND: Duration = Duration::from_secs(3);
+/// Making a connection, whatever the connector does. Above its own bounds.
+const CONNECT_BOUND: Duration = Duration::from_secs(15);
+/// Looking for sockets and reading Docker's files: a home on a lost network disk must not stop us.
+const DISCOVERY_BOUND: Duration = Duration::from_secs(3);
+pub const READY_INTERVAL: Duration = Duration::from_secs(10);
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+pub const LAST_BACKOFF: Duration = Duration::from_secs(30);
+/// At least this long between two checks, however many nudges there are.
+pub const NUDGE_GAP: Duration = Duration::from_millis(500);
+/// A busy computer makes an engine slow to answer; so many misses in a row and it counts as not answering.
+const MISSES: u32 = 2;
+/// An engine that restarts gets this long to come back before another one takes its place.
+pub const LOYALTY: Duration = Duration::from_secs(30);
+/// Candidates that are asked at the same time.
+const AT_ONCE: usize = 8;
+
+/// Makes an engine of an endpoint.
+#[async_trait]
+pub trait Connector: Send + Sync {
+    async fn connect(&self, endpoint: &Endpoint) -> Result<Arc<dyn Engine>, EngineTrouble>;
+}
+
+pub type Probe = Arc<dyn Fn(&Path) -> Presence + Send + Sync>;
+
+pub struct HealthConfig {
+    pub places: Places,
+    /// [`discovery::on_disk`], outside tests.
+    pub probe: Probe,
+    pub connector: Arc<dyn Connector>,
+}
+
+impl fmt::Debug for HealthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HealthConfig").field("places", &self.places).finish_non_exhaustive()
+    }
+}
+
+/// The state, and the engine while it is ready.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    pub state: EngineState,
+    /// The same one for as long as the endpoint and the engine behind it are the same, interruptions included.
+    pub engine: Option<Arc<dyn Engine>>,
+}
+
+impl Connection {
+    fn is_same(&self, other: &Self) -> bool {
+        let same_engine = match (&self.engine, &other.engine) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => true,
+            _ => false,
+        };
+        same_engine && self.state == other.state
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct HealthHandle {
+    connection: watch::Receiver<Connection>,
+    orders: Arc<Orders>,
+}
+
+/// What others ask of the task.
+#[derive(Debug)]
+struct Orders {
+    nudge: Notify,
+    /// An engine that the owner has just chosen, until the task takes it.
+    choice: Mutex<Option<Option<String>>>,
+}
+
+impl HealthHandle {
+    pub fn state(&self) -> EngineState {
+        self.connection.borrow().state.clone()
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Connection> {
+        self.connection.clone()
+    }
+
+    /// Checks at once: somebody saw a call fail, or the owner asks. Any number of calls makes few checks.
+    pub fn nudge(&self) {
+        self.orders.nudge.notify_one();
+    }
+
+    /// The owner's settings changed: `None` looks in the usual places.
+    pub fn choose(&self, url: Option<String>) {
+        *self.orders.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(url);
+        self.nudge();
+    }
+}
+
+#[derive(Debug)]
+pub struct Health {
+    config: HealthConfig,
+    orders: Arc<Orders>,
+    connection: watch::Sender<Connection>,
+    /// The engine that was ready last, kept through interruptions.
+    known: Option<Known>,
+    misses: u32,
+}
+
+#[derive(Debug)]
+struct Known {
+    engine: Arc<dyn Engine>,
+    info: EngineInfo,
+    /// Since when it has been gone.
+    lost: Option<Instant>,
+}
+
+impl Health {
+    /// The task ends when `cancel` does. It never panics of itself; its handle is there to be awaited.
+    pub fn spawn(config: HealthConfig, cancel: CancellationToken) -> (HealthHandle, JoinHandle<()>) {
+        let (sender, receiver) = watch::channel(Connection { state: EngineState::Checking, engine: None });
+        let orders = Arc::new(Orders { nudge: Notify::new(), choice: Mutex::new(None) });
+        let handle = HealthHandle { connection: receiver, orders: orders.clone() };
+        let health = Self { config, orders, connection: sender, known: None, misses: 0 };
+        let task = tokio::spawn(async move {
+            // Dropping a check in the middle loses nothing but its answer.
+            cancel.run_until_cancelled(health.run()).await;
+        });
+        (handle, task)
+    }
+
+    async fn run(mut self) {
+        let orders = self.orders.clone();
+        let mut backoff = FIRST_BACKOFF;
+        loop {
+            let healthy = self.check().await;
+            let checked = Instant::now();
+            let pause = if healthy { READY_INTERVAL } else { backoff };
+            backoff = if healthy { FIRST_BACKOFF } else { (backoff * 2).min(LAST_BACKOFF) };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = orders.nudge.notified() => {
+                    backoff = FIRST_BACKOFF;
+                    sleep_until(checked + NUDGE_GAP).await;
+                }
+            }
+        }
+    }
+
+    /// One look. True where there is no reason to look again soon.
+    async fn check(&mut self) -> bool {
+        self.take_choice();
+        if let Some(healthy) = self.ask_known().await {
+            return healthy;
+        }
+        self.misses = 0;
+        let found = self.search().await;
+        self.settle(found)
+    }
+
+    fn take_choice(&mut self) {
+        let choice = self.orders.choice.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(chosen) = choice
+            && chosen != self.config.places.chosen
+        {
+            self.config.places.chosen = chosen;
+            self.known = None;
+        }
+    }
+
+    /// Asks the engine that is ready now. `None` where a search is needed.
+    async fn ask_known(&mut self) -> Option<bool> {
+        let known = self.known.as_mut().filter(|known| known.lost.is_none())?;
+        match ask(known.engine.as_ref()).await {
+            Ok(info) if info == known.info => {
+                self.misses = 0;
+                return Some(true);
+            }
+            // It was updated, or another one took its socket.
+            Ok(_) => return None,
+            Err(EngineTrouble::NotAnswering { .. }) if self.misses + 1 < MISSES => {
+                self.misses += 1;
+                return Some(false);
+            }
+            Err(_) => {}
+        }
+        known.lost = Some(Instant::now());
+        None
+    }
+
+    /// The first candidate that is ready; otherwise the trouble that tells most.
+    async fn search(&self) -> Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble> {
+        let Candidates { mut found, looked_at } = self.candidates().await;
+        if let Some(endpoint) = self.awaited() {
+            found = vec![Candidate::Try(endpoint)];
+        }
+        let mut attempts = stream::iter(found).map(|candidate| self.attempt(candidate)).buffered(AT_ONCE);
+        let mut trouble: Option<EngineTrouble> = None;
+        while let Some(attempt) = attempts.next().await {
+            match attempt {
+                Ok(ready) => return Ok(ready),
+                Err(next) => match &trouble {
+                    Some(first) if weight(first) >= weight(&next) => {}
+                    _ => trouble = Some(next),
+                },
+            }
+        }
+        Err(trouble.unwrap_or(EngineTrouble::Absent { looked_at }))
+    }
+
+    async fn candidates(&self) -> Candidates {
+        let (places, probe) = (self.config.places.clone(), self.config.probe.clone());
+        let looking = tokio::task::spawn_blocking(move || discovery::candidates(&places, probe.as_ref()));
+        match timeout(DISCOVERY_BOUND, looking).await {
+            Ok(Ok(candidates)) => candidates,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "looking for an engine failed");
+                Candidates::default()
+            }
+            Err(_) => {
+                tracing::warn!("looking for an engine took too long; is the home folder on a lost network disk?");
+                Candidates::default()
+            }
+        }
+    }
+
+    /// The endpoint of an engine that went away so lately that it may only be restarting.
+    fn awaited(&self) -> Option<Endpoint> {
+        let known = self.known.as_ref()?;
+        let lost = known.lost?;
+        (lost.elapsed() < LOYALTY).then(|| known.info.endpoint.clone())
+    }
+
+    async fn attempt(&self, candidate: Candidate) -> Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble> {
+        let endpoint = match candidate {
+            Candidate::Try(endpoint) => endpoint,
+            Candidate::Unusable { endpoint, reason } => return Err(EngineTrouble::Unusable { endpoint, reason }),
+        };
+        let engine = match timeout(CONNECT_BOUND, self.config.connector.connect(&endpoint)).await {
+            Ok(connected) => connected?,
+            Err(_) => return Err(EngineTrouble::NotAnswering { endpoint }),
+        };
+        let info = ask(engine.as_ref()).await?;
+        Ok((engine, info))
+    }
+
+    fn settle(&mut self, found: Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble>) -> bool {
+        let connection = match found {
+            Ok((engine, info)) => {
+                let engine = match self.known.take() {
+                    Some(known) if known.info == info => known.engine,
+                    _ => engine,
+                };
+                self.known = Some(Known { engine: engine.clone(), info: info.clone(), lost: None });
+                Connection { state: EngineState::Ready(info), engine: Some(engine) }
+            }
+            Err(trouble) => {
+                // An updated engine may go away between its answer and the search.
+                if let Some(known) = &mut self.known {
+                    known.lost.get_or_insert_with(Instant::now);
+                }
+                Connection { state: EngineState::Trouble(trouble), engine: None }
+            }
+        };
+        let healthy = connection.engine.is_some();
+        self.connection.send_if_modified(|shown| {
+            let changed = !shown.is_same(&connection);
+            *shown = connection;
+            changed
+        });
+        healthy
+    }
+}
+
+async fn ask(engine: &dyn Engine) -> Result<EngineInfo, EngineTrouble> {
+    let endpoint = || engine.endpoint().clone();
+    match timeout(PING_BOUND, engine.info()).await {
+        Ok(Ok(info)) => Ok(info),
+        Ok(Err(EngineError::Unavailable(trouble))) => Err(trouble),
+        Ok(Err(EngineError::Refused { message, .. })) => {
+            Err(EngineTrouble::Unusable { endpoint: endpoint(), reason: message })
+        }
+        // It hung up in the middle: it is on its way down or up.
+        Ok(Err(EngineError::Broken { .. } | EngineError::NoImage | EngineError::NoContainer)) | Err(_) => {
+            Err(EngineTrouble::NotAnswering { endpoint: endpoint() })
+        }
+    }
+}
+
+/// How much a trouble tells the owner when several candidates have one each.
+fn weight(trouble: &EngineTrouble) -> u8 {
+    match trouble {
+        EngineTrouble::Absent { .. } => 0,
+        EngineTrouble::NotRunning { .. } => 1,
+        EngineTrouble::NotAnswering { .. } => 2,
+        EngineTrouble::Unusable { .. } | EngineTrouble::WallMissing { .. } => 3,
+        EngineTrouble::PermissionDenied { .. } => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests;

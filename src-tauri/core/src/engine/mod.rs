@@ -4,12 +4,13 @@
 pub mod container;
 pub mod discovery;
 pub mod docker;
-#[cfg(feature = "fake-engine")]
+#[cfg(any(test, feature = "fake-engine"))]
 pub mod fake;
 pub mod health;
 pub mod pull;
 pub mod seccomp;
 pub mod state;
+pub mod walls;
 
 use std::fmt;
 use std::pin::Pin;

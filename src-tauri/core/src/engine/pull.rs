@@ -1,7 +1,27 @@
-//! Pulling: what one layer reports, folded into one figure; and why a pull fails.
+//! Pulling: what one layer reports, folded into one figure; and why a pull fails. Pure: no engine, no clock.
+
+use std::collections::HashMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::event::PullFigure;
+
+/// Layers past this number are not counted; the largest images in use have about 120.
+pub const MAX_LAYERS: usize = 1000;
+/// A layer's id is 12 characters; a longer one is not worth remembering.
+const MAX_LAYER_ID_BYTES: usize = 128;
+/// What a layer of unknown size is taken for at least, so that a small layer that reports first does not fill the bar.
+const GUESSED_LAYER_BYTES: u64 = 16 << 20;
+/// Downloading is this share of a layer's way; extracting is the rest.
+const DOWNLOAD_SHARE: f64 = 0.75;
+/// No line at all for this long while bytes should come: the network is gone.
+pub const DOWNLOAD_SILENCE: Duration = Duration::from_secs(60);
+/// No line for this long once everything is downloaded. Podman unpacks without a word.
+pub const UNPACK_SILENCE: Duration = Duration::from_secs(600);
+/// An engine's message is quoted up to here.
+const MAX_MESSAGE_CHARS: usize = 400;
 
 /// One line of an engine's pull stream, in our words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +50,125 @@ pub enum LayerStep {
     Other,
 }
 
+impl LayerEvent {
+    /// `status` as Docker and Podman word it; `current` and `total` are 0 where the line has none.
+    pub fn parse(layer: &str, status: &str, current: u64, total: u64) -> Self {
+        let step = match status {
+            "Already exists" => LayerStep::AlreadyExists,
+            "Pulling fs layer" | "Waiting" => LayerStep::Waiting,
+            "Downloading" => LayerStep::Downloading { current, total },
+            "Verifying Checksum" | "Download complete" => LayerStep::Downloaded,
+            "Extracting" => LayerStep::Extracting { current, total },
+            "Pull complete" => LayerStep::Complete,
+            // "Pulling from library/alpine" carries the tag where a layer's id would be.
+            _ => LayerStep::Other,
+        };
+        Self { layer: layer.to_owned(), step }
+    }
+}
+
+/// Folds the lines of one pull into one figure that never goes back.
+#[derive(Debug, Clone, Default)]
+pub struct PullFold {
+    layers: HashMap<String, Layer>,
+    /// The greatest fraction shown so far.
+    shown: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Layer {
+    downloaded: u64,
+    /// Compressed bytes; 0 while unknown.
+    total: u64,
+    /// It is all here, whatever the figures say.
+    fetched: bool,
+    /// 0 to 1.
+    extracted: f64,
+}
+
+impl PullFold {
+    pub fn apply(&mut self, event: &LayerEvent) -> PullFigure {
+        self.note(event);
+        self.figure()
+    }
+
+    /// How long the engine may stay silent from here before the pull counts as stalled, and what that would mean.
+    pub fn patience(&self) -> (Duration, PullError) {
+        let unpacking = !self.layers.is_empty() && self.layers.values().all(|layer| layer.fetched);
+        if unpacking {
+            let message = "the engine stopped in the middle of unpacking the image.".into();
+            (UNPACK_SILENCE, PullError::Other { message })
+        } else {
+            (DOWNLOAD_SILENCE, PullError::NoNetwork)
+        }
+    }
+
+    fn note(&mut self, event: &LayerEvent) {
+        // A layer that is here already is no part of what has to be done.
+        if matches!(event.step, LayerStep::Other | LayerStep::AlreadyExists) {
+            return;
+        }
+        let known = self.layers.contains_key(&event.layer);
+        if !known && (self.layers.len() >= MAX_LAYERS || !(1..=MAX_LAYER_ID_BYTES).contains(&event.layer.len())) {
+            return;
+        }
+        let layer = self.layers.entry(event.layer.clone()).or_default();
+        match event.step {
+            LayerStep::Other | LayerStep::AlreadyExists | LayerStep::Waiting => {}
+            LayerStep::Downloading { current, total } => {
+                layer.total = layer.total.max(total);
+                // After a broken connection a layer starts again from nothing.
+                layer.downloaded = layer.downloaded.max(current);
+            }
+            LayerStep::Downloaded => layer.fetched = true,
+            LayerStep::Extracting { current, total } => {
+                layer.fetched = true;
+                // containerd counts seconds here and knows no total.
+                if total > 0 {
+                    layer.extracted = layer.extracted.max((current as f64 / total as f64).min(1.0));
+                }
+            }
+            LayerStep::Complete => {
+                layer.fetched = true;
+                layer.extracted = 1.0;
+            }
+        }
+    }
+
+    fn figure(&mut self) -> PullFigure {
+        let sized = self.layers.values().filter(|layer| layer.total > 0);
+        let (count, total_bytes) =
+            sized.fold((0u64, 0u64), |(count, sum), layer| (count + 1, sum.saturating_add(layer.total)));
+        let guess = total_bytes.checked_div(count).unwrap_or(0).max(GUESSED_LAYER_BYTES);
+        let (mut done, mut whole, mut downloaded_bytes) = (0.0, 0.0, 0u64);
+        for layer in self.layers.values() {
+            let weight = if layer.total > 0 { layer.total } else { guess } as f64;
+            whole += weight;
+            done += weight * layer.fraction(weight);
+            downloaded_bytes = downloaded_bytes.saturating_add(layer.here());
+        }
+        if whole > 0.0 {
+            self.shown = self.shown.max((done / whole).min(1.0));
+        }
+        PullFigure { fraction: self.shown, downloaded_bytes, total_bytes }
+    }
+}
+
+impl Layer {
+    fn fraction(&self, weight: f64) -> f64 {
+        let fetched = if self.fetched { 1.0 } else { (self.downloaded as f64 / weight).min(1.0) };
+        DOWNLOAD_SHARE * fetched + (1.0 - DOWNLOAD_SHARE) * self.extracted
+    }
+
+    fn here(&self) -> u64 {
+        match (self.fetched, self.total) {
+            (true, total) if total > 0 => total,
+            (false, total) if total > 0 => self.downloaded.min(total),
+            _ => self.downloaded,
+        }
+    }
+}
+
 /// Why an image could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
@@ -40,7 +179,8 @@ pub enum PullError {
     NoNetwork,
     #[error("the registry asks for patience: too many pulls from this address.")]
     RateLimited,
-    #[error("the registry refused access.")]
+    /// Docker Hub gives one answer for both, so as not to tell strangers which private images there are.
+    #[error("the registry refused access: there is no such image, or it is private.")]
     Denied,
     #[error("the disk is full.")]
     DiskFull,
@@ -51,15 +191,97 @@ pub enum PullError {
 }
 
 impl PullError {
+    /// What an engine said, before its stream (`status` is the HTTP status) or inside it.
+    pub fn classify(status: Option<u16>, message: &str) -> Self {
+        let lower = message.to_lowercase();
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+        if says(OTHER_PROCESSOR) {
+            Self::Other { message: "the image does not exist for this kind of processor.".into() }
+        } else if says(DISK_FULL) {
+            Self::DiskFull
+        } else if says(RATE_LIMITED) {
+            Self::RateLimited
+        // Before "does not exist": Docker Hub's one message holds both.
+        } else if says(DENIED) {
+            Self::Denied
+        } else if says(NO_SUCH_IMAGE) {
+            Self::NoSuchImage
+        } else if says(NO_NETWORK) {
+            Self::NoNetwork
+        } else if status == Some(404) {
+            Self::NoSuchImage
+        } else {
+            Self::other(message)
+        }
+    }
+
+    fn other(message: &str) -> Self {
+        let message = match message.trim() {
+            "" => "the engine gave no reason.".into(),
+            text => text.chars().take(MAX_MESSAGE_CHARS).collect(),
+        };
+        Self::Other { message }
+    }
+
+    /// Pulls send no credentials, so a login helps `docker pull`, and a pulled image helps us.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoSuchImage => "Check the image's name in Sandtray's settings.",
             Self::NoNetwork => "Check the connection to the internet, then try again.",
-            Self::RateLimited => "Try again in an hour, or log in with `docker login`.",
-            Self::Denied => "Log in with `docker login`, or check the image's name in Sandtray's settings.",
+            Self::RateLimited => "Try again in an hour, or fetch it yourself with `docker login` and `docker pull`.",
+            Self::Denied => {
+                "Check the image's name in Sandtray's settings. A private one you can fetch yourself with `docker login` and `docker pull`."
+            }
             Self::DiskFull => "Free some disk space, for example with `docker system prune`, then try again.",
             Self::Cancelled => "Start the pull again when you want it.",
             Self::Other { .. } => "Try again; if it fails once more, try `docker pull` with the same name.",
         }
     }
 }
+
+const OTHER_PROCESSOR: &[&str] =
+    &["no matching manifest", "no image found in manifest list", "no image found in image index"];
+const DISK_FULL: &[&str] = &["no space left on device", "disk quota exceeded", "not enough space on the disk"];
+const RATE_LIMITED: &[&str] = &["toomanyrequests", "too many requests", "rate limit"];
+const DENIED: &[&str] = &[
+    "pull access denied",
+    "access to the resource is denied",
+    "unauthorized",
+    "authentication required",
+    "no basic auth credentials",
+    "access forbidden",
+    "403 forbidden",
+    "incorrect username or password",
+];
+const NO_SUCH_IMAGE: &[&str] = &[
+    "manifest unknown",
+    "repository does not exist",
+    "name unknown",
+    "no such image",
+    "invalid reference format",
+    "must be lowercase",
+    "invalid repository name",
+];
+const NO_NETWORK: &[&str] = &[
+    "no such host",
+    "name resolution",
+    "server misbehaving",
+    "connection refused",
+    "connection reset",
+    "network is unreachable",
+    "no route to host",
+    "i/o timeout",
+    "tls handshake",
+    "x509:",
+    "tls: ",
+    "client.timeout exceeded",
+    "deadline exceeded",
+    "request canceled",
+    "server gave http response to https client",
+    "unexpected eof",
+    "\": eof",
+    "proxyconnect",
+];
+
+#[cfg(test)]
+mod tests;

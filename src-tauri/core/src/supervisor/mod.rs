@@ -1,43 +1,122 @@
-//! The one owner of the state: the switch, the queue, the live runs, the engine, the images.
+//! The one owner of the state: the switch, the queue, the live runs, the engine, the images. [`Supervisor`] is the handle
+//! that others hold; what happens is decided in [`actor`], one message at a time, and done in tasks that report back.
 
-use tokio::sync::{broadcast, mpsc, watch};
+mod actor;
+mod image;
+mod pending;
+mod task;
 
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::health::Connection;
+use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo};
 use crate::error::RunError;
 use crate::event::{Event, Snapshot};
-use crate::run::{Client, ClientId, Outcome, OutputChunk, RunId, RunSpec};
+use crate::executor::Asked;
+pub use crate::executor::Progress;
+use crate::language::Language;
+use crate::lease::Leases;
+use crate::run::{Client, ClientId, Outcome, RunId, RunSpec};
+use crate::settings::Settings;
+
+use actor::{Actor, Command};
+use pending::Pending;
+
+/// Messages to the actor that may wait. A sender waits for room; nothing is lost.
+const COMMANDS: usize = 256;
+/// Events that a slow receiver may be behind.
+const EVENTS: usize = 256;
+/// Shutting down returns by then, whatever the engine does; the next start sweeps what is left.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a connection holds. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
+    commands: mpsc::Sender<Command>,
     snapshots: watch::Receiver<Snapshot>,
     events: broadcast::Sender<Event>,
 }
 
-/// Where a run's progress goes while it runs. A receiver that is too slow loses output, counted in `missed`, never the verdict.
+/// What the supervisor works with.
+pub struct Parts {
+    pub settings: Settings,
+    pub leases: Leases,
+    pub recorder: Arc<dyn Recorder>,
+    pub wall_check: Arc<dyn WallCheck>,
+    pub connections: watch::Receiver<Connection>,
+    /// Asks for a look at the engine now rather than at the next turn.
+    pub nudge: Arc<dyn Fn() + Send + Sync>,
+}
+
+/// Where finished runs go before their callers hear of them.
+#[async_trait]
+pub trait Recorder: fmt::Debug + Send + Sync {
+    /// Returns when the record would survive a crash of this process.
+    async fn record(&self, record: Record<'_>);
+}
+
 #[derive(Debug)]
-pub struct Progress {
-    pub started: Option<tokio::sync::oneshot::Sender<()>>,
-    pub output: Option<mpsc::Sender<OutputChunk>>,
+pub struct Record<'a> {
+    pub spec: &'a RunSpec,
+    pub client: &'a Client,
+    pub asked: SystemTime,
+    pub result: Result<&'a Outcome, &'a RunError>,
+}
+
+/// Proves with a real run that an engine holds every wall.
+#[async_trait]
+pub trait WallCheck: fmt::Debug + Send + Sync {
+    async fn check(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, leases: &Leases) -> Result<(), RunError>;
 }
 
 impl Supervisor {
+    /// The task ends after [`Supervisor::shutdown`], or when the last handle is gone.
+    pub fn spawn(parts: Parts) -> (Self, JoinHandle<()>) {
+        let (commands, queue) = mpsc::channel(COMMANDS);
+        let events = broadcast::Sender::new(EVENTS);
+        let (actor, snapshots) = Actor::new(parts, events.clone());
+        let task = tokio::spawn(actor.run(queue));
+        (Self { commands, snapshots, events }, task)
+    }
+
     /// Queues the run and waits for what comes of it. Dropping the future cancels the run.
     /// The outcome is in the history before it is returned.
-    pub async fn run(&self, _spec: RunSpec, _client: Client, _progress: Progress) -> Result<Outcome, RunError> {
-        Err(RunError::ShuttingDown)
+    pub async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
+        let cancel = CancellationToken::new();
+        let _abandon = Abandon { cancel: cancel.clone(), commands: self.commands.clone() };
+        let (reply, answer) = oneshot::channel();
+        let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
+        let pending = Pending { spec, client, asked, progress, reply, cancel, retried: false };
+        self.send(Command::Submit(Box::new(pending))).await?;
+        answer.await.unwrap_or_else(|_| Err(RunError::Internal("the run ended without an answer".into())))
     }
 
     /// Ends one of the client's own runs; its caller gets the verdict `cancelled`. False where the client has no such run.
-    pub async fn cancel(&self, _client: ClientId, _run: RunId) -> bool {
-        false
+    pub async fn cancel(&self, client: ClientId, run: RunId) -> bool {
+        self.ask(|reply| Command::Cancel { client: Some(client), run, reply }).await.unwrap_or(false)
+    }
+
+    /// The owner's Stop: ends anybody's run.
+    pub async fn stop(&self, run: RunId) -> bool {
+        self.ask(|reply| Command::Cancel { client: None, run, reply }).await.unwrap_or(false)
     }
 
     /// Off: kills what runs, refuses what waits, and returns once no container is left.
-    pub async fn set_enabled(&self, _enabled: bool) {}
+    pub async fn set_enabled(&self, enabled: bool) {
+        let _ = self.ask(|reply| Command::Enable { enabled, reply }).await;
+    }
 
     /// Fetches a language's image ahead of its first run; joins a pull that is under way.
-    pub async fn pull(&self, _language: crate::language::Language) -> Result<(), RunError> {
-        Err(RunError::ShuttingDown)
+    pub async fn pull(&self, language: Language) -> Result<(), RunError> {
+        self.ask(|reply| Command::Pull { language, reply }).await?
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -55,5 +134,42 @@ impl Supervisor {
     }
 
     /// Refuses new runs, kills what runs, and returns once no container is left, at the latest after five seconds.
-    pub async fn shutdown(&self) {}
+    pub async fn shutdown(&self) {
+        let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.ask(|reply| Command::Shutdown { reply })).await;
+    }
+
+    async fn send(&self, command: Command) -> Result<(), RunError> {
+        self.commands.send(command).await.map_err(|_| RunError::ShuttingDown)
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, RunError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(command(reply)).await?;
+        answer.await.map_err(|_| RunError::ShuttingDown)
+    }
 }
+
+/// Cancels a run whose caller no longer waits for it.
+struct Abandon {
+    cancel: CancellationToken,
+    commands: mpsc::Sender<Command>,
+}
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        // A full channel means that the actor is awake; it clears out abandoned runs whenever it schedules.
+        let _ = self.commands.try_send(Command::Tidy);
+    }
+}
+
+/// The engine's state as the rest of the world sees it: what health says, unless a wall was found missing.
+fn visible_state(connection: &Connection, missing: Option<&EngineTrouble>) -> EngineState {
+    match (&connection.state, missing) {
+        (EngineState::Ready(_), Some(trouble)) => EngineState::Trouble(trouble.clone()),
+        (state, _) => state.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

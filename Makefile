@@ -1,0 +1,34 @@
+# What a person types. Every target that needs set-up does it itself; the work is done in tests/bench/*.sh.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+.DEFAULT_GOAL := help
+.PHONY: help setup build run demo test bench down clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## install the Debian packages that are missing
+	@tests/bench/packages.sh
+
+build: setup ## build everything
+	cargo build --workspace
+
+run: demo ## see it work
+
+demo: setup ## run a program in a sandbox, with an engine and images made here if there are none
+	@tests/bench/up.sh --if-offline
+	@tests/bench/demo.sh
+
+test: setup ## every check and every test, on a real engine
+	@tests/bench/test.sh
+
+bench: setup ## measure how long runs take
+	@tests/bench/up.sh
+	cargo run --release -p sandtray-tests --bin bench
+
+down: ## stop the engine and the registry that were started here
+	@tests/bench/down.sh
+
+clean: ## remove what was built (the bench's own folder stays)
+	cargo clean
+	rm -rf ui/dist

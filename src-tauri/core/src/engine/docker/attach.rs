@@ -1,0 +1,86 @@
+//! The program's side of a container: its input, and its two output streams on one connection.
+
+use std::future::ready;
+
+use bollard::Docker as Client;
+use bollard::container::{AttachContainerResults, LogOutput};
+use bollard::errors::Error;
+use bollard::query_parameters::AttachContainerOptions;
+use futures_util::StreamExt;
+
+use super::errors::engine_error;
+use crate::engine::{Attached, ContainerId, Endpoint, EngineError, Frame};
+use crate::run::Stream;
+
+const DOING: &str = "carry a program's output";
+
+pub(super) async fn open(client: &Client, id: &ContainerId) -> Result<AttachContainerResults, Error> {
+    let options = AttachContainerOptions {
+        stdin: true,
+        stdout: true,
+        stderr: true,
+        stream: true,
+        logs: false,
+        detach_keys: None,
+    };
+    client.attach_container(&id.0, Some(options)).await
+}
+
+pub(super) fn split(endpoint: Endpoint, attached: AttachContainerResults) -> Attached {
+    let output = attached
+        .output
+        .map(move |item| match item {
+            Ok(log) => frame(log),
+            Err(error) => Err(engine_error(&endpoint, DOING, error)),
+        })
+        // Nothing after an error: the framing is lost.
+        .scan(false, |broken, item| {
+            let next = (!*broken).then_some(item);
+            *broken = matches!(next, Some(Err(_)));
+            ready(next)
+        });
+    Attached { input: attached.input, output: output.boxed() }
+}
+
+fn frame(log: LogOutput) -> Result<Frame, EngineError> {
+    match log {
+        LogOutput::StdOut { message } => Ok(Frame { stream: Stream::Stdout, bytes: message }),
+        LogOutput::StdErr { message } => Ok(Frame { stream: Stream::Stderr, bytes: message }),
+        // Our containers have no terminal: this is a header that makes no sense, or a frame that the end cut off.
+        LogOutput::Console { .. } | LogOutput::StdIn { .. } => {
+            Err(EngineError::Broken { doing: DOING, message: "a frame of output came in pieces".into() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use futures_util::stream;
+
+    fn endpoint() -> Endpoint {
+        Endpoint { url: "unix:///x.sock".into(), found: "a test".into() }
+    }
+
+    #[tokio::test]
+    async fn nothing_follows_a_broken_frame() {
+        let message = Bytes::from_static(b"x");
+        let items = vec![
+            Ok(LogOutput::StdOut { message: message.clone() }),
+            Ok(LogOutput::StdErr { message: message.clone() }),
+            Ok(LogOutput::Console { message: message.clone() }),
+            Ok(LogOutput::StdOut { message: message.clone() }),
+        ];
+        let results =
+            AttachContainerResults { output: Box::pin(stream::iter(items)), input: Box::pin(tokio::io::sink()) };
+        let frames: Vec<_> = split(endpoint(), results).output.collect().await;
+        let broken = EngineError::Broken { doing: DOING, message: "a frame of output came in pieces".into() };
+        let expected = vec![
+            Ok(Frame { stream: Stream::Stdout, bytes: message.clone() }),
+            Ok(Frame { stream: Stream::Stderr, bytes: message }),
+            Err(broken),
+        ];
+        assert_eq!(frames, expected);
+    }
+}

@@ -1,0 +1,295 @@
+//! The adapter: [`Engine`] in terms of the Docker API. This folder and the walls are all that names bollard.
+//!
+//! Every request has a deadline of ours: bollard's covers the headers only, and a hung engine may send those and stop.
+
+mod attach;
+mod errors;
+mod names;
+mod pulling;
+mod stamp;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bollard::errors::Error;
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, SystemVersion};
+use bollard::query_parameters::{
+    CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions,
+};
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use futures_util::stream::BoxStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::health::Connector;
+use super::{
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
+    Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, container,
+};
+use crate::run::RunId;
+use errors::{engine_error, is_status, unusable};
+
+/// The oldest API with every field that the walls are made of (Docker 19.03).
+const OLDEST_API: (u32, u32) = (1, 40);
+
+/// Asking who it is: no work for an engine.
+const PING_DEADLINE: Duration = Duration::from_secs(3);
+/// Asking what it has: it looks at all its containers.
+const INFO_DEADLINE: Duration = Duration::from_secs(10);
+const IMAGE_DEADLINE: Duration = Duration::from_secs(10);
+const REMOVE_IMAGE_DEADLINE: Duration = Duration::from_secs(60);
+/// A busy disk makes these slow, long before the engine is lost.
+const CREATE_DEADLINE: Duration = Duration::from_secs(30);
+const START_DEADLINE: Duration = Duration::from_secs(30);
+const EXIT_DEADLINE: Duration = Duration::from_secs(10);
+const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
+const LIST_DEADLINE: Duration = Duration::from_secs(10);
+/// Between two looks at whether a removal that somebody else began has ended.
+const REMOVE_POLL: Duration = Duration::from_millis(50);
+/// bollard's own bound, longer than each of ours, pulls aside; those have their own too.
+const CLIENT_SECONDS: u64 = 600;
+
+#[derive(Debug, Clone)]
+pub struct Docker {
+    endpoint: Endpoint,
+    client: Client,
+    cpus: u32,
+    memory_bytes: u64,
+}
+
+/// The name of a run's container. Known beforehand, so a creation whose answer was lost can be removed by it.
+pub fn container_name(run: RunId) -> String {
+    format!("sandtray-{run}")
+}
+
+/// Makes engines of endpoints, for [`super::health`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DockerConnector;
+
+#[async_trait]
+impl Connector for DockerConnector {
+    async fn connect(&self, endpoint: &Endpoint) -> Result<Arc<dyn Engine>, EngineTrouble> {
+        Ok(Arc::new(Docker::connect(endpoint.clone()).await?))
+    }
+}
+
+impl Docker {
+    /// Connects and makes sure that what answers is an engine that we can use.
+    ///
+    /// There is no version to negotiate: bollard's requests carry none, so an engine answers in its own.
+    pub async fn connect(endpoint: Endpoint) -> Result<Self, EngineTrouble> {
+        let client = open(&endpoint)?;
+        let fault = |error| unusable(&endpoint, error);
+        let silent = || EngineTrouble::NotAnswering { endpoint: endpoint.clone() };
+        let version = timeout(PING_DEADLINE, client.version()).await.map_err(|_| silent())?.map_err(fault)?;
+        check_version(&endpoint, &version)?;
+        let info = timeout(INFO_DEADLINE, client.info()).await.map_err(|_| silent())?.map_err(fault)?;
+        let cpus = info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0);
+        let memory_bytes = info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+        Ok(Self { endpoint, client, cpus, memory_bytes })
+    }
+
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        doing: &'static str,
+        call: impl Future<Output = Result<T, Error>> + Send,
+    ) -> Result<T, EngineError> {
+        match timeout(limit, call).await {
+            Ok(result) => result.map_err(|error| engine_error(&self.endpoint, doing, error)),
+            Err(_) => Err(EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: self.endpoint.clone() })),
+        }
+    }
+
+    /// Waits until a removal that somebody else began has ended.
+    async fn gone(&self, id: &ContainerId) -> Result<(), EngineError> {
+        let end = Instant::now() + REMOVE_DEADLINE;
+        while Instant::now() < end {
+            match self.exit(id).await {
+                Err(EngineError::NoContainer) => return Ok(()),
+                Ok(_) => sleep(REMOVE_POLL).await,
+                Err(error) => return Err(error),
+            }
+        }
+        let message = "another removal of it has begun and does not end".into();
+        Err(EngineError::Refused { doing: "remove a container", message })
+    }
+}
+
+fn open(endpoint: &Endpoint) -> Result<Client, EngineTrouble> {
+    let url = endpoint.url.as_str();
+    let client = match url.split_once("://") {
+        #[cfg(unix)]
+        Some(("unix", path)) => Client::connect_with_unix(path, CLIENT_SECONDS, API_DEFAULT_VERSION),
+        #[cfg(windows)]
+        Some(("npipe", path)) => Client::connect_with_named_pipe(path, CLIENT_SECONDS, API_DEFAULT_VERSION),
+        Some(("tcp" | "http", host)) => {
+            Client::connect_with_http(host.trim_end_matches('/'), CLIENT_SECONDS, API_DEFAULT_VERSION)
+        }
+        _ => Err(Error::UnsupportedURISchemeError { uri: url.to_owned() }),
+    };
+    client.map_err(|error| unusable(endpoint, error))
+}
+
+fn check_version(endpoint: &Endpoint, version: &SystemVersion) -> Result<(), EngineTrouble> {
+    let refuse = |reason: String| Err(EngineTrouble::Unusable { endpoint: endpoint.clone(), reason });
+    let api = version.api_version.as_deref().unwrap_or_default();
+    let parts = api.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    let Some(parts): Option<(u32, u32)> = parts else {
+        return refuse("it doesn't say which version of Docker's API it speaks".into());
+    };
+    if parts < OLDEST_API {
+        let (major, minor) = OLDEST_API;
+        return refuse(format!(
+            "it is too old: it speaks version {api} of Docker's API, and {major}.{minor} is needed"
+        ));
+    }
+    match version.os.as_deref() {
+        Some("windows") => refuse(
+            "it runs Windows containers; switch Docker Desktop to Linux containers from its menu in the tray".into(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// "Docker" and "Podman" in their users' words, or what it calls itself.
+fn engine_name(version: &SystemVersion) -> String {
+    let components = version.components.as_deref().unwrap_or_default();
+    match components.first().map(|component| component.name.as_str()) {
+        Some("Engine") | None => "Docker".into(),
+        Some(name) => name.trim_end_matches(" Engine").to_owned(),
+    }
+}
+
+#[async_trait]
+impl Engine for Docker {
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    async fn info(&self) -> Result<EngineInfo, EngineError> {
+        let version = self.within(PING_DEADLINE, "say its version", self.client.version()).await?;
+        Ok(EngineInfo {
+            name: engine_name(&version),
+            version: version.version.unwrap_or_default(),
+            api_version: version.api_version.unwrap_or_default(),
+            endpoint: self.endpoint.clone(),
+            os: version.os.unwrap_or_default(),
+            arch: version.arch.unwrap_or_default(),
+            cpus: self.cpus,
+            memory_bytes: self.memory_bytes,
+        })
+    }
+
+    async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
+        if !names::is_plausible(name) {
+            return Ok(None);
+        }
+        let call = async {
+            match self.client.inspect_image(name).await {
+                Err(error) if is_status(&error, 404) => Ok(None),
+                other => other.map(Some),
+            }
+        };
+        let image = self.within(IMAGE_DEADLINE, "look for an image", call).await?;
+        Ok(image.map(|image| ImageInfo {
+            id: image.id.unwrap_or_default(),
+            digest: names::digest_of(name, image.repo_digests.as_deref().unwrap_or_default()),
+            size_bytes: image.size.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
+        }))
+    }
+
+    fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {
+        pulling::pull(self.clone(), name)
+    }
+
+    /// One that is gone already is a success.
+    async fn remove_image(&self, name: &str) -> Result<(), EngineError> {
+        if !names::is_plausible(name) {
+            return Ok(());
+        }
+        let call = async {
+            match self.client.remove_image(name, None::<RemoveImageOptions>, None).await {
+                Err(error) if is_status(&error, 404) => Ok(()),
+                other => other.map(drop),
+            }
+        };
+        self.within(REMOVE_IMAGE_DEADLINE, "remove an image", call).await
+    }
+
+    async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
+        let name = Some(container_name(spec.run));
+        let options = CreateContainerOptions { name, ..CreateContainerOptions::default() };
+        let call = self.client.create_container(Some(options), container::config(spec));
+        match self.within(CREATE_DEADLINE, "create a container", call).await {
+            Ok(created) => Ok(ContainerId(created.id)),
+            // Nothing but the image can be missing when there is no container yet.
+            Err(EngineError::Refused { message, .. }) if names::says_no_image(&message) => Err(EngineError::NoImage),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn start(&self, id: &ContainerId) -> Result<Attached, EngineError> {
+        // Attached first, or the first bytes are lost.
+        let attached = self.within(START_DEADLINE, "attach to a container", attach::open(&self.client, id)).await?;
+        self.within(START_DEADLINE, "start a container", self.client.start_container(&id.0, None)).await?;
+        Ok(attach::split(self.endpoint.clone(), attached))
+    }
+
+    async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {
+        let call = self.client.inspect_container(&id.0, None);
+        let state = self.within(EXIT_DEADLINE, "look at a container", call).await?.state.unwrap_or_default();
+        Ok(Exit {
+            running: state.running.unwrap_or(false),
+            exit_code: state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(0),
+            oom_killed: state.oom_killed.unwrap_or(false),
+            started_at: state.started_at.as_deref().and_then(stamp::parse),
+        })
+    }
+
+    async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
+        let options = RemoveContainerOptions { v: true, force: true, link: false };
+        let call = async {
+            match self.client.remove_container(&id.0, Some(options)).await {
+                Ok(()) => Ok(Removal::Done),
+                Err(error) if is_status(&error, 404) => Ok(Removal::Done),
+                Err(error) if is_status(&error, 409) && error.to_string().contains("already in progress") => {
+                    Ok(Removal::UnderWay)
+                }
+                Err(error) => Err(error),
+            }
+        };
+        match self.within(REMOVE_DEADLINE, "remove a container", call).await? {
+            Removal::Done => Ok(()),
+            Removal::UnderWay => self.gone(id).await,
+        }
+    }
+
+    async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError> {
+        let filters = HashMap::from([("label".to_owned(), vec![LABEL_INSTANCE.to_owned()])]);
+        let options = ListContainersOptions { all: true, filters: Some(filters), ..ListContainersOptions::default() };
+        let list =
+            self.within(LIST_DEADLINE, "list its containers", self.client.list_containers(Some(options))).await?;
+        Ok(list.into_iter().filter_map(container_info).collect())
+    }
+}
+
+enum Removal {
+    Done,
+    UnderWay,
+}
+
+fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {
+    let mut labels = summary.labels.unwrap_or_default();
+    Some(ContainerInfo {
+        id: ContainerId(summary.id?),
+        instance: labels.remove(LABEL_INSTANCE)?,
+        run: labels.remove(LABEL_RUN).unwrap_or_default(),
+        running: summary.state == Some(ContainerSummaryStateEnum::RUNNING),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Removes containers. Whoever lets go of a container, on whatever path, it ends up here; somebody always awaits its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::engine::{ContainerId, Engine, EngineError};
+
+/// Removals at once. Each costs the engine about 30 ms of a CPU.
+const WORKERS: usize = 4;
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// Then the next sweep has to find it.
+const ATTEMPTS: u32 = 12;
+
+/// Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Janitor {
+    /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
+    jobs: mpsc::UnboundedSender<Job>,
+    present: Arc<watch::Sender<usize>>,
+}
+
+/// Counts one container, from before it is made until after it is removed.
+#[derive(Debug)]
+pub struct Presence(Arc<watch::Sender<usize>>);
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+#[derive(Debug)]
+struct Job {
+    engine: Arc<dyn Engine>,
+    id: ContainerId,
+    _presence: Presence,
+}
+
+impl Janitor {
+    /// The task ends when it is cancelled; what is left then is left to the next start's sweep.
+    pub fn spawn(cancel: CancellationToken) -> (Self, tokio::task::JoinHandle<()>) {
+        let (jobs, queue) = mpsc::unbounded_channel();
+        let task = tokio::spawn(work(queue, cancel));
+        (Self { jobs, present: Arc::new(watch::Sender::new(0)) }, task)
+    }
+
+    /// To be held by whoever makes a container, before the engine is asked for it.
+    pub fn expect(&self) -> Presence {
+        self.present.send_modify(|count| *count += 1);
+        Presence(Arc::clone(&self.present))
+    }
+
+    /// Never blocks: it is called when things are dropped.
+    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, presence: Presence) {
+        // A janitor that has stopped leaves it to the next start's sweep.
+        let _ = self.jobs.send(Job { engine, id, _presence: presence });
+    }
+
+    /// Returns once no container exists any more.
+    pub async fn idle(&self) {
+        // It cannot fail: this handle holds the sender.
+        let _ = self.present.subscribe().wait_for(|count| *count == 0).await;
+    }
+}
+
+async fn work(mut queue: mpsc::UnboundedReceiver<Job>, cancel: CancellationToken) {
+    let mut workers = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            Some(_) = workers.join_next() => {}
+            job = queue.recv(), if workers.len() < WORKERS => match job {
+                Some(job) => drop(workers.spawn(remove(job))),
+                None => break,
+            },
+        }
+    }
+    while !cancel.is_cancelled() && workers.join_next().await.is_some() {}
+}
+
+async fn remove(job: Job) {
+    let mut pause = FIRST_RETRY;
+    for _ in 0..ATTEMPTS {
+        match job.engine.remove(&job.id).await {
+            Ok(()) | Err(EngineError::NoContainer) => return,
+            Err(error) => debug!(container = %job.id, %error, "could not remove a container yet"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_RETRY);
+    }
+    warn!(container = %job.id, "could not remove a container; the next sweep will try again");
+}

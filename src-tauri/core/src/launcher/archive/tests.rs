@@ -1,0 +1,180 @@
+use super::*;
+
+fn header(kind: u8, name: &[u8], size: u64) -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.as_mut_bytes()[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
+    header.set_entry_type(tar::EntryType::new(kind));
+    header.set_size(size);
+    header.set_cksum();
+    header.as_bytes().to_vec()
+}
+
+fn entry(kind: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
+    let mut bytes = header(kind, name, content.len() as u64);
+    bytes.extend_from_slice(content);
+    bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+    bytes
+}
+
+fn long(kind: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
+    [entry(b'L', b"././@LongLink", &[name, b"\0"].concat()), entry(kind, name, content)].concat()
+}
+
+fn read(stream: &[u8], budget: u64) -> (Harvest, bool) {
+    let mut archive = Archive::new(budget);
+    for piece in stream.chunks(1000) {
+        archive.push(piece);
+    }
+    let done = archive.is_done();
+    (archive.finish(), done)
+}
+
+fn with_end(entries: &[Vec<u8>]) -> Vec<u8> {
+    [entries.concat(), vec![0; 2 * BLOCK]].concat()
+}
+
+fn harvest(files: &[(&str, &str)], skipped: &[(&str, SkipReason)]) -> Harvest {
+    Harvest {
+        files: files
+            .iter()
+            .map(|(name, text)| OutputFile { name: FileName::parse(name).unwrap(), bytes: Bytes::from((*text).to_owned()) })
+            .collect(),
+        skipped: skipped.iter().map(|(name, reason)| SkippedFile { name: (*name).into(), reason: *reason }).collect(),
+    }
+}
+
+#[test]
+fn plain_files_come_back_with_their_names() {
+    let longest = "n".repeat(255);
+    let stream = with_end(&[
+        entry(b'5', b"work/out/", b""),
+        entry(b'0', b"work/out/a..b.txt", b"dots"),
+        entry(b'0', b"work/out/-rf", b"dash"),
+        entry(b'0', b"work/out/new\nline", b""),
+        entry(0, b"work/out/d/old", b"old type"),
+        long(b'0', format!("work/out/{longest}").as_bytes(), b"long"),
+        entry(b'0', b"tmp/.sandtray.log", b"   \n"),
+    ]);
+    let expected = [("a..b.txt", "dots"), ("-rf", "dash"), ("new\nline", ""), ("d/old", "old type"), (&*longest, "long")];
+    assert_eq!(read(&stream, 1000), (harvest(&expected, &[]), true));
+}
+
+#[test]
+fn whatever_is_no_plain_file_is_named_and_left_out() {
+    use SkipReason::*;
+    let deep = format!("work/out/{}", ["d"; 17].join("/"));
+    let stream = with_end(&[
+        entry(b'2', b"work/out/link", b""),
+        entry(b'1', b"work/out/hard", b""),
+        entry(b'6', b"work/out/fifo", b""),
+        entry(b'3', b"work/out/device", b""),
+        entry(b'0', b"work/out/back\\slash", b"x"),
+        entry(b'0', b"work/out/\xff", b"x"),
+        entry(b'0', b"work/out/../../etc/passwd", b"x"),
+        entry(b'0', b"work/out//etc/passwd", b"x"),
+        entry(b'0', deep.as_bytes(), b"x"),
+        entry(b'0', b"/etc/passwd", b"not ours"),
+        entry(b'0', b"work/outside", b"not ours"),
+        entry(b'0', b"work/out/fine", b"y"),
+        entry(b'0', b"work/out/fine", b"twice"),
+    ]);
+    let skipped = [
+        ("link", Symlink),
+        ("hard", HardLink),
+        ("fifo", SpecialFile),
+        ("device", SpecialFile),
+        ("back\\slash", BadName),
+        ("\u{fffd}", BadName),
+        ("../../etc/passwd", BadName),
+        ("/etc/passwd", BadName),
+        (&deep["work/out/".len()..], TooDeep),
+        ("fine", BadName),
+    ];
+    assert_eq!(read(&stream, 1000).0, harvest(&[("fine", "y")], &skipped));
+}
+
+#[test]
+fn out_itself_may_be_anything() {
+    for (kind, reason) in [(b'2', SkipReason::Symlink), (b'6', SkipReason::SpecialFile), (b'0', SkipReason::SpecialFile)] {
+        let stream = with_end(&[entry(kind, b"work/out", b"")]);
+        assert_eq!(read(&stream, 1000).0, harvest(&[], &[("out", reason)]));
+    }
+}
+
+#[test]
+fn files_over_the_budget_are_skipped_and_those_that_still_fit_are_kept() {
+    let stream = with_end(&[
+        entry(b'0', b"work/out/a", &[b'a'; 600]),
+        entry(b'0', b"work/out/b", &[b'b'; 600]),
+        entry(b'0', b"work/out/c", &[b'c'; 400]),
+    ]);
+    let (found, _) = read(&stream, 1000);
+    assert_eq!(found.files.iter().map(|file| (file.name.as_str(), file.bytes.len())).collect::<Vec<_>>(), [("a", 600), ("c", 400)]);
+    assert_eq!(found.skipped, harvest(&[], &[("b", SkipReason::TooLarge)]).skipped);
+}
+
+#[test]
+fn a_sparse_terabyte_ends_the_reading_at_once() {
+    let stream = [entry(b'0', b"work/out/small", b"kept"), header(b'0', b"work/out/huge", 1 << 40)].concat();
+    assert_eq!(read(&stream, 1000), (harvest(&[("small", "kept")], &[("huge", SkipReason::NotRead)]), true));
+}
+
+#[test]
+fn absurd_sizes_and_broken_headers_end_the_reading() {
+    let mut negative = header(b'0', b"work/out/x", 0);
+    negative[124..136].fill(0xff);
+    let mut garbage = header(b'0', b"work/out/x", 0);
+    garbage[0] ^= 1;
+    for block in [negative, garbage] {
+        let (found, done) = read(&[block, vec![1; 4096]].concat(), 1000);
+        assert!(done);
+        assert_eq!(found.files, []);
+        assert_eq!(found.skipped.last().map(|skipped| skipped.reason), Some(SkipReason::NotRead));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_empty_files_are_counted_not_kept() {
+    let mut archive = Archive::new(1000);
+    for number in 0..100_000 {
+        archive.push(&entry(b'0', format!("work/out/f{number}").as_bytes(), b""));
+    }
+    archive.push(&[0; 2 * BLOCK]);
+    let found = archive.finish();
+    assert_eq!(found.files.len(), MAX_FILES);
+    assert_eq!(found.skipped.len(), MAX_SKIPPED + 1);
+    let rest = 100_000 - MAX_FILES - MAX_SKIPPED;
+    assert_eq!(found.skipped[MAX_SKIPPED].name, format!("({rest} more)"));
+}
+
+#[test]
+fn two_thousand_nested_folders_cost_nothing() {
+    let deep = format!("work/out/{}", ["d"; 2000].join("/"));
+    let stream = with_end(&[long(b'5', deep.as_bytes(), b""), long(b'0', format!("{deep}/f").as_bytes(), b"x")]);
+    let (found, done) = read(&stream, 1000);
+    assert!(done);
+    assert_eq!(found.skipped.len(), 1);
+    assert_eq!(found.skipped[0].reason, SkipReason::TooDeep);
+    assert!(found.skipped[0].name.len() < 400);
+}
+
+#[test]
+fn an_archive_that_breaks_off_says_so() {
+    let stream = entry(b'0', b"work/out/a", b"whole");
+    assert_eq!(read(&stream, 1000), (harvest(&[("a", "whole")], &[("out", SkipReason::NotRead)]), false));
+}
+
+#[test]
+fn what_tar_could_not_read_is_told() {
+    let log = "tar: work/out/secret: Cannot open: Permission denied\n\
+        tar: can't open 'work/out/it's': Permission denied\n\
+        tar: work/out/sock: socket ignored\n\
+        tar: Exiting with failure status due to previous errors\n   \n";
+    let stream = with_end(&[entry(b'0', b"tmp/.sandtray.log", log.as_bytes())]);
+    let skipped = [
+        ("secret", SkipReason::Unreadable),
+        ("it's", SkipReason::Unreadable),
+        ("sock", SkipReason::SpecialFile),
+    ];
+    assert_eq!(read(&stream, 1000).0, harvest(&[], &skipped));
+}

@@ -1,0 +1,92 @@
+//! A lease: one fresh, never-used container for one run, then destroyed. Never given back, never reused.
+//! Where it comes from, made on demand or kept warm, is hidden behind [`Leases`].
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId};
+use crate::janitor::{Janitor, Presence};
+use crate::run::RunSpec;
+
+/// Started and attached; PID 1 waits for its header.
+#[derive(Debug)]
+pub struct Lease {
+    pub container: Container,
+    pub attached: Attached,
+}
+
+/// A container that exists, and is removed when this is dropped.
+#[derive(Debug)]
+pub struct Container {
+    engine: Arc<dyn Engine>,
+    id: ContainerId,
+    janitor: Janitor,
+    /// Taken when it is dropped.
+    presence: Option<Presence>,
+}
+
+impl Container {
+    /// For one that an earlier start made.
+    pub fn found(engine: Arc<dyn Engine>, id: ContainerId, janitor: Janitor) -> Self {
+        let presence = Some(janitor.expect());
+        Self { engine, id, janitor, presence }
+    }
+
+    /// How it ended, for when its own last words did not arrive.
+    pub async fn exit(&self) -> Result<Exit, EngineError> {
+        self.engine.exit(&self.id).await
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if let Some(presence) = self.presence.take() {
+            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), presence);
+        }
+    }
+}
+
+/// Hands out leases.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    pub janitor: Janitor,
+    pub instance: InstanceId,
+}
+
+impl Leases {
+    /// A container with the run's own limits. Dropping the future lets go of the container too, however far it has come.
+    pub async fn take(
+        &self,
+        engine: &Arc<dyn Engine>,
+        image: &ImageInfo,
+        run: &RunSpec,
+    ) -> Result<Lease, EngineError> {
+        let spec = ContainerSpec {
+            image: image.id.clone(),
+            language: run.language,
+            limits: run.limits,
+            instance: self.instance.clone(),
+            run: run.id,
+        };
+        // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
+        let presence = self.janitor.expect();
+        let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone(), presence));
+        making.await.unwrap_or_else(|error| {
+            Err(EngineError::Broken { doing: "make a container", message: error.to_string() })
+        })
+    }
+}
+
+async fn make(
+    engine: Arc<dyn Engine>,
+    spec: ContainerSpec,
+    janitor: Janitor,
+    presence: Presence,
+) -> Result<Lease, EngineError> {
+    let id = engine.create(&spec).await?;
+    let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
+    let attached = engine.start(&container.id).await?;
+    debug!(container = %container.id, run = %spec.run, "made a container");
+    Ok(Lease { container, attached })
+}

@@ -1,0 +1,149 @@
+//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting. Pure.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::run::ClientId;
+
+#[derive(Debug)]
+pub struct FairQueue<T> {
+    cap: usize,
+    len: usize,
+    /// Clients with something waiting; the one at the front is next.
+    turns: VecDeque<ClientId>,
+    waiting: HashMap<ClientId, VecDeque<T>>,
+}
+
+impl<T> FairQueue<T> {
+    pub fn new(cap: usize) -> Self {
+        Self { cap, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Gives the item back where the queue is full.
+    pub fn push(&mut self, client: ClientId, item: T) -> Result<(), T> {
+        if self.len >= self.cap {
+            return Err(item);
+        }
+        self.queue_of(client).push_back(item);
+        Ok(())
+    }
+
+    /// For an item that was popped and could not be served after all: ahead of its client's others, whatever the cap.
+    pub fn put_back(&mut self, client: ClientId, item: T) {
+        self.queue_of(client).push_front(item);
+    }
+
+    /// The next item that is ready, of the client whose turn it is. A client none of whose items is ready keeps its turn.
+    pub fn pop_where(&mut self, ready: impl Fn(&T) -> bool) -> Option<T> {
+        let turn = self.turns.iter().position(|client| self.waiting[client].iter().any(&ready))?;
+        let client = self.turns.remove(turn)?;
+        let queue = self.waiting.get_mut(&client)?;
+        let item = queue.iter().position(ready).and_then(|at| queue.remove(at))?;
+        self.len -= 1;
+        if queue.is_empty() {
+            self.waiting.remove(&client);
+        } else {
+            self.turns.push_back(client);
+        }
+        Some(item)
+    }
+
+    /// Takes out every item that matches, in no particular order.
+    pub fn take_where(&mut self, mut matches: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for queue in self.waiting.values_mut() {
+            let (out, stay) = std::mem::take(queue).into_iter().partition(|item| matches(item));
+            *queue = stay;
+            let out: VecDeque<T> = out;
+            taken.extend(out);
+        }
+        self.waiting.retain(|_, queue| !queue.is_empty());
+        self.turns.retain(|client| self.waiting.contains_key(client));
+        self.len -= taken.len();
+        taken
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.turns.iter().flat_map(|client| &self.waiting[client])
+    }
+
+    fn queue_of(&mut self, client: ClientId) -> &mut VecDeque<T> {
+        self.len += 1;
+        self.waiting.entry(client).or_insert_with(|| {
+            self.turns.push_back(client);
+            VecDeque::new()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ClientId = ClientId(1);
+    const B: ClientId = ClientId(2);
+    const C: ClientId = ClientId(3);
+
+    fn queue(items: &[(ClientId, &'static str)]) -> FairQueue<&'static str> {
+        let mut queue = FairQueue::new(64);
+        for (client, item) in items {
+            queue.push(*client, *item).unwrap();
+        }
+        queue
+    }
+
+    fn drain(queue: &mut FairQueue<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| queue.pop_where(|_| true)).collect()
+    }
+
+    #[test]
+    fn clients_take_turns_however_much_one_of_them_asks() {
+        let mut queue = queue(&[(A, "a1"), (A, "a2"), (A, "a3"), (B, "b1"), (C, "c1"), (C, "c2")]);
+        assert_eq!(drain(&mut queue), ["a1", "b1", "c1", "a2", "c2", "a3"]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_late_client_waits_for_one_turn_only() {
+        let mut queue = queue(&[(A, "a1"), (A, "a2"), (A, "a3")]);
+        assert_eq!(queue.pop_where(|_| true), Some("a1"));
+        queue.push(B, "b1").unwrap();
+        assert_eq!(drain(&mut queue), ["a2", "b1", "a3"]);
+    }
+
+    #[test]
+    fn a_full_queue_gives_the_item_back() {
+        let mut queue = FairQueue::new(1);
+        queue.push(A, "a1").unwrap();
+        assert_eq!(queue.push(B, "b1"), Err("b1"));
+        queue.put_back(B, "b0");
+        assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn what_is_not_ready_holds_nobody_up_and_loses_no_turn() {
+        let mut queue = queue(&[(A, "python1"), (A, "shell1"), (B, "python2"), (B, "shell2")]);
+        assert_eq!(queue.pop_where(|item| item.starts_with("shell")), Some("shell1"));
+        assert_eq!(queue.pop_where(|item| item.starts_with("shell")), Some("shell2"));
+        assert_eq!(queue.pop_where(|item| item.starts_with("shell")), None);
+        assert_eq!(queue.iter().copied().collect::<Vec<_>>(), ["python1", "python2"]);
+        assert_eq!(drain(&mut queue), ["python1", "python2"]);
+    }
+
+    #[test]
+    fn taking_out_keeps_the_rest_in_order() {
+        let mut queue = queue(&[(A, "a1"), (A, "a2"), (B, "b1"), (C, "c1")]);
+        let mut taken = queue.take_where(|item| matches!(*item, "a1" | "b1"));
+        taken.sort_unstable();
+        assert_eq!(taken, ["a1", "b1"]);
+        assert_eq!(queue.len(), 2);
+        assert_eq!(drain(&mut queue), ["a2", "c1"]);
+    }
+}

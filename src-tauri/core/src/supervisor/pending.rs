@@ -1,0 +1,55 @@
+//! A run that waits for its turn, and the one way to answer its caller.
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::RunError;
+use crate::event::LiveRun;
+use crate::executor::{Asked, Progress};
+use crate::run::{Client, Outcome, RunSpec};
+
+use super::{Record, Recorder};
+
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) spec: RunSpec,
+    pub(super) client: Client,
+    pub(super) asked: Asked,
+    pub(super) progress: Progress,
+    pub(super) reply: oneshot::Sender<Result<Outcome, RunError>>,
+    pub(super) cancel: CancellationToken,
+    /// Its image was gone when its container was to be made; it is fetched once more, not for ever.
+    pub(super) retried: bool,
+}
+
+impl Pending {
+    /// History first, then the reply. Says how the run ended, for the event that follows.
+    pub(super) async fn answer(self, recorder: &dyn Recorder, result: Result<Outcome, RunError>) -> Answered {
+        let Self { spec, client, asked, reply, .. } = self;
+        let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
+        recorder.record(record).await;
+        let answered = match &result {
+            Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
+            Err(error) => Answered::Refused(error.clone()),
+        };
+        // The caller may be gone; the run is in the history all the same.
+        let _ = reply.send(result);
+        answered
+    }
+
+    pub(super) fn live(&self) -> LiveRun {
+        LiveRun {
+            run_id: self.spec.id,
+            language: self.spec.language,
+            client: self.client.name.clone(),
+            label: self.spec.label.clone(),
+            since: self.asked.wall_clock,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Answered {
+    Ended { outcome: crate::run::Status, wall: std::time::Duration },
+    Refused(RunError),
+}

@@ -1,0 +1,155 @@
+//! What the actor has done for it: one task per run, per image, per check. Each reports back as one [`Done`].
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use tracing::warn;
+
+use crate::engine::{Engine, EngineError, ImageInfo};
+use crate::error::RunError;
+use crate::event::PullFigure;
+use crate::executor;
+use crate::janitor::Janitor;
+use crate::lease::{Container, Leases};
+use crate::run::{Outcome, RunId};
+
+use super::pending::{Answered, Pending};
+use super::{Recorder, WallCheck};
+
+/// The end of a task.
+#[derive(Debug)]
+pub(super) enum Done {
+    Run { run: RunId, answered: Answered },
+    /// The image went away between the look at it and the container; the run goes back into the queue.
+    NeedsImage(Box<Pending>),
+    Image { image: String, result: Result<Option<ImageInfo>, RunError> },
+    Walls { engine: Arc<dyn Engine>, result: Result<(), RunError> },
+    Swept,
+    /// Those who waited for the last container to go have been told.
+    Quiet,
+}
+
+/// Something worth telling while a task goes on.
+#[derive(Debug)]
+pub(super) enum Note {
+    Started(RunId),
+    Pulling { image: String, figure: PullFigure },
+}
+
+/// What a run's task needs.
+pub(super) struct RunTask {
+    pub(super) pending: Pending,
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) image_name: String,
+    pub(super) image: ImageInfo,
+    pub(super) leases: Leases,
+    pub(super) recorder: Arc<dyn Recorder>,
+    pub(super) notes: mpsc::Sender<Note>,
+}
+
+impl RunTask {
+    pub(super) async fn run(mut self) -> Done {
+        let run = self.pending.spec.id;
+        let result = match self.perform().await {
+            Err(Failure::NoImage) if !self.pending.retried => {
+                self.pending.retried = true;
+                return Done::NeedsImage(Box::new(self.pending));
+            }
+            Err(failure) => Err(failure.into()),
+            Ok(outcome) => Ok(outcome),
+        };
+        let answered = self.pending.answer(self.recorder.as_ref(), result).await;
+        Done::Run { run, answered }
+    }
+
+    async fn perform(&mut self) -> Result<Outcome, Failure> {
+        let spec = &self.pending.spec;
+        let image = match &self.image.digest {
+            Some(digest) => format!("{}@{digest}", self.image_name),
+            None => self.image_name.clone(),
+        };
+        let cancel = self.pending.cancel.clone();
+        let lease = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
+            lease = self.leases.take(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
+        };
+        let mut progress = std::mem::take(&mut self.pending.progress);
+        let (started, starts) = oneshot::channel();
+        let caller = progress.started.replace(started);
+        let notes = &self.notes;
+        let tell = async {
+            if starts.await.is_ok() {
+                // Full: many notes are under way already, and the snapshot shows the run in any case.
+                let _ = notes.try_send(Note::Started(spec.id));
+                let _ = caller.map(|caller| caller.send(()));
+            }
+        };
+        let execute = executor::execute(lease, spec, image, self.pending.asked, progress, &cancel);
+        let (result, ()) = tokio::join!(execute, tell);
+        result.map_err(Failure::Run)
+    }
+}
+
+enum Failure {
+    NoImage,
+    Run(RunError),
+}
+
+impl Failure {
+    fn of(error: EngineError) -> Self {
+        match error {
+            EngineError::NoImage => Self::NoImage,
+            EngineError::Unavailable(trouble) => Self::Run(RunError::Engine(trouble)),
+            error @ (EngineError::NoContainer | EngineError::Refused { .. } | EngineError::Broken { .. }) => {
+                Self::Run(RunError::Internal(error.to_string()))
+            }
+        }
+    }
+}
+
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NoImage => Self::Internal("the image was removed while it was in use".into()),
+            Failure::Run(error) => error,
+        }
+    }
+}
+
+/// Removes what earlier starts of this service left behind, and anything of this start that nobody knows any more.
+pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases, janitor: Janitor) -> Done {
+    match engine.containers().await {
+        Ok(containers) => {
+            let ours = format!("{}-", leases.instance.home);
+            let this_start = leases.instance.to_string();
+            for found in containers {
+                if found.instance.starts_with(&ours) && found.instance != this_start {
+                    warn!(container = %found.id, "removing a container that an earlier start left behind");
+                    drop(Container::found(Arc::clone(&engine), found.id, janitor.clone()));
+                }
+            }
+        }
+        Err(error) => warn!(%error, "could not look for containers that were left behind"),
+    }
+    Done::Swept
+}
+
+pub(super) async fn check_walls(
+    check: Arc<dyn WallCheck>,
+    engine: Arc<dyn Engine>,
+    image: ImageInfo,
+    leases: Leases,
+) -> Done {
+    let result = check.check(&engine, &image, &leases).await;
+    Done::Walls { engine, result }
+}
+
+/// Answers once no container is left.
+pub(super) async fn quiet(janitor: Janitor, waiting: Vec<oneshot::Sender<()>>) -> Done {
+    janitor.idle().await;
+    for reply in waiting {
+        let _ = reply.send(());
+    }
+    Done::Quiet
+}

@@ -1,0 +1,435 @@
+//! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
+
+use super::*;
+use crate::engine::fake::Fake;
+use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};
+use crate::janitor::Janitor;
+use crate::run::{Limits, Overflow, Status};
+use std::sync::Mutex;
+
+const PYTHON: &str = "python:3.12-slim";
+const SHELL: &str = "alpine:3.22";
+
+#[derive(Debug, Default)]
+struct Memory(Mutex<Vec<(RunId, String)>>);
+
+#[async_trait]
+impl Recorder for Memory {
+    async fn record(&self, record: Record<'_>) {
+        let word = record.result.map_or_else(|error| error.code().to_owned(), |outcome| outcome.status.to_string());
+        self.0.lock().unwrap().push((record.spec.id, word));
+    }
+}
+
+#[derive(Debug)]
+struct Trusting;
+
+#[async_trait]
+impl WallCheck for Trusting {
+    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+struct Rig {
+    supervisor: Supervisor,
+    fake: Fake,
+    memory: Arc<Memory>,
+    connections: watch::Sender<Connection>,
+}
+
+impl Rig {
+    fn with(fake: Fake, change: impl FnOnce(&mut Settings)) -> Self {
+        Self::checked(fake, Arc::new(Trusting), change)
+    }
+
+    fn checked(fake: Fake, wall_check: Arc<dyn WallCheck>, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings { enabled: true, concurrency: Some(2), ..Settings::default() };
+        change(&mut settings);
+        let (janitor, _) = Janitor::spawn(CancellationToken::new());
+        let instance = InstanceId { home: "home".into(), boot: "boot".into() };
+        let memory = Arc::new(Memory::default());
+        let (connections, receiver) = watch::channel(ready(&fake));
+        let (supervisor, _) = Supervisor::spawn(Parts {
+            settings,
+            leases: Leases { janitor, instance },
+            recorder: memory.clone(),
+            wall_check,
+            connections: receiver,
+            nudge: Arc::new(|| ()),
+        });
+        Self { supervisor, fake, memory, connections }
+    }
+
+    fn new() -> Self {
+        Self::with(Fake::new().with_image(PYTHON).with_image(SHELL), |_| ())
+    }
+
+    /// Starts a run without waiting for its end.
+    fn start(&self, client: u64, program: &str) -> Started {
+        self.start_spec(client, spec(Language::Python, program))
+    }
+
+    fn start_spec(&self, client: u64, spec: RunSpec) -> Started {
+        let (id, supervisor) = (spec.id, self.supervisor.clone());
+        let client = Client { id: ClientId(client), name: format!("client {client}"), pid: None, program: None };
+        let call = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+        Started { id, call }
+    }
+
+    async fn until(&self, what: impl FnMut(&Snapshot) -> bool) {
+        let mut snapshots = self.supervisor.watch();
+        tokio::time::timeout(Duration::from_secs(5), snapshots.wait_for(what)).await.expect("in time").unwrap();
+    }
+
+    async fn running(&self, runs: usize) {
+        self.until(|snapshot| snapshot.running.len() == runs).await;
+    }
+
+    async fn queued(&self, runs: usize) {
+        self.until(|snapshot| snapshot.queued.len() == runs).await;
+    }
+
+    fn order(&self) -> Vec<RunId> {
+        self.memory.0.lock().unwrap().iter().map(|(run, _)| *run).collect()
+    }
+
+    async fn containers(&self) -> usize {
+        self.fake.containers().await.unwrap().len()
+    }
+}
+
+struct Started {
+    id: RunId,
+    call: JoinHandle<Result<Outcome, RunError>>,
+}
+
+impl Started {
+    async fn result(self) -> Result<Outcome, RunError> {
+        tokio::time::timeout(Duration::from_secs(5), self.call).await.expect("in time").unwrap()
+    }
+
+    async fn status(self) -> Status {
+        self.result().await.unwrap().status
+    }
+}
+
+fn ready(fake: &Fake) -> Connection {
+    let endpoint = fake.endpoint().clone();
+    let info = crate::engine::EngineInfo {
+        name: "Fake".into(),
+        version: "1".into(),
+        api_version: "1.41".into(),
+        endpoint,
+        os: "linux".into(),
+        arch: "x86_64".into(),
+        cpus: 2,
+        memory_bytes: 1 << 30,
+    };
+    Connection { state: EngineState::Ready(info), engine: Some(Arc::new(fake.clone())) }
+}
+
+fn spec(language: Language, program: &str) -> RunSpec {
+    RunSpec {
+        id: RunId::generate(),
+        language,
+        code: program.to_owned().into(),
+        files: Vec::new(),
+        stdin: "given".into(),
+        limits: limits(),
+        overflow: Overflow::Kill,
+        label: None,
+    }
+}
+
+fn limits() -> Limits {
+    Settings::default().limits()
+}
+
+fn not_running() -> EngineTrouble {
+    EngineTrouble::NotRunning { endpoint: Endpoint { url: "fake://".into(), found: "a test".into() } }
+}
+
+fn layer(step: LayerStep) -> Result<LayerEvent, PullError> {
+    Ok(LayerEvent { layer: "one".into(), step })
+}
+
+#[tokio::test]
+async fn a_run_comes_back_with_what_it_wrote() {
+    let rig = Rig::new();
+    let outcome = rig.start(1, "out hello\nerr oops\ncat\nfile a.txt kept\nexit 3").result().await.unwrap();
+    assert_eq!((outcome.status, outcome.exit_code), (Status::Failed, 3));
+    assert_eq!(outcome.stdout.bytes, "hello\ngiven");
+    assert_eq!(outcome.stderr.bytes, "oops\n");
+    assert_eq!(outcome.files.len(), 1);
+    assert_eq!((outcome.files[0].name.as_str(), &outcome.files[0].bytes[..]), ("a.txt", &b"kept"[..]));
+    assert_eq!(outcome.memory_bytes, Some(1_000_000));
+    assert_eq!(outcome.cpu, Some(Duration::from_millis(5)));
+    assert_eq!(outcome.image, "python:3.12-slim@sha256:digest-of-python:3.12-slim");
+    assert_eq!(outcome.left_behind, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn clients_take_turns_and_history_is_written_in_order_of_ending() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let first = rig.start(1, "wait gate");
+    rig.running(1).await;
+    let mut flood = Vec::new();
+    for waiting in 1..=5 {
+        flood.push(rig.start(1, "exit 0"));
+        rig.queued(waiting).await;
+    }
+    let other = rig.start(2, "exit 0");
+    rig.queued(6).await;
+    rig.fake.open("gate");
+    let ids: Vec<RunId> = [first.id, flood[0].id, other.id].into_iter().chain(flood[1..].iter().map(|run| run.id)).collect();
+    for run in [first, other].into_iter().chain(flood) {
+        assert_eq!(run.status().await, Status::Ok);
+    }
+    assert_eq!(rig.order(), ids);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
+        settings.concurrency = Some(1);
+        settings.queue = 2;
+    });
+    let running = rig.start(1, "wait gate");
+    rig.running(1).await;
+    let waiting = [rig.start(1, "exit 0"), rig.start(1, "exit 0")];
+    rig.queued(2).await;
+    let refused = rig.start(2, "exit 0").result().await.unwrap_err();
+    assert_eq!(refused, RunError::QueueFull { waiting: 2, retry_after: Duration::from_secs(2) });
+    rig.fake.open("gate");
+    for run in std::iter::once(running).chain(waiting) {
+        assert_eq!(run.status().await, Status::Ok);
+    }
+}
+
+#[tokio::test]
+async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
+    let rig = Rig::new();
+    let running = [rig.start(1, "out before\nhang"), rig.start(1, "hang")];
+    rig.running(2).await;
+    let waiting = rig.start(2, "exit 0");
+    rig.queued(1).await;
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+    for run in running {
+        let outcome = run.result().await.unwrap();
+        assert_eq!((outcome.status, outcome.exit_code), (Status::Cancelled, 137));
+    }
+    assert_eq!(waiting.result().await, Err(RunError::Off));
+    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Off));
+    rig.supervisor.set_enabled(true).await;
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+}
+
+#[tokio::test]
+async fn off_while_a_container_is_being_made_leaves_none() {
+    let rig = Rig::new();
+    rig.fake.set_start_delay(Duration::from_millis(200));
+    let run = rig.start(1, "exit 0");
+    rig.running(1).await;
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+    assert_eq!(run.status().await, Status::Cancelled);
+}
+
+#[tokio::test]
+async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
+    let rig = Rig::with(Fake::new(), |_| ());
+    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Downloading { current: 1, total: 2 }), layer(LayerStep::Complete)]);
+    let runs: Vec<Started> = (0..10).map(|client| rig.start(client, "exit 0")).collect();
+    for run in runs {
+        assert_eq!(run.status().await, Status::Ok);
+    }
+    assert_eq!(rig.fake.pulls_begun(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
+    let rig = Rig::with(Fake::new().with_image(SHELL), |_| ());
+    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Waiting), Err(PullError::RateLimited)]);
+    let runs = [rig.start(1, "exit 0"), rig.start(2, "exit 0")];
+    let shell = rig.start_spec(1, spec(Language::Shell, "exit 0"));
+    for run in runs {
+        let error = run.result().await.unwrap_err();
+        assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::RateLimited });
+    }
+    assert_eq!(shell.status().await, Status::Ok);
+    rig.fake.script_pull(PYTHON, vec![]);
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+}
+
+#[tokio::test]
+async fn an_image_that_was_removed_is_fetched_once_more() {
+    let rig = Rig::new();
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.fake.forget_image(PYTHON);
+    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Complete)]);
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    assert_eq!(rig.fake.pulls_begun(), 1);
+}
+
+#[tokio::test]
+async fn cancel_ends_a_running_or_waiting_run_of_the_same_client_only() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let running = rig.start(1, "hang");
+    rig.running(1).await;
+    let waiting = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    assert!(!rig.supervisor.cancel(ClientId(2), running.id).await);
+    assert!(!rig.supervisor.cancel(ClientId(2), waiting.id).await);
+    assert!(rig.supervisor.cancel(ClientId(1), waiting.id).await);
+    assert_eq!(waiting.status().await, Status::Cancelled);
+    assert!(rig.supervisor.stop(running.id).await);
+    assert_eq!(running.status().await, Status::Cancelled);
+    assert!(!rig.supervisor.stop(RunId::generate()).await);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_ends_its_run_and_frees_its_place() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let running = rig.start(1, "hang");
+    rig.running(1).await;
+    let waiting = rig.start(1, "hang");
+    rig.queued(1).await;
+    waiting.call.abort();
+    rig.queued(0).await;
+    running.call.abort();
+    rig.running(0).await;
+    assert_eq!(rig.start(2, "exit 0").status().await, Status::Ok);
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+}
+
+#[tokio::test]
+async fn a_missing_engine_refuses_in_its_own_words_and_recovers() {
+    let rig = Rig::new();
+    rig.connections.send_replace(Connection { state: EngineState::Trouble(not_running()), engine: None });
+    rig.until(|snapshot| snapshot.engine == EngineState::Trouble(not_running())).await;
+    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Engine(not_running())));
+    rig.connections.send_replace(ready(&rig.fake));
+    rig.until(|snapshot| matches!(snapshot.engine, EngineState::Ready(_))).await;
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+}
+
+#[tokio::test]
+async fn an_engine_that_is_lost_answers_whoever_waits() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let running = rig.start(1, "hang");
+    rig.running(1).await;
+    let waiting = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    rig.connections.send_replace(Connection { state: EngineState::Trouble(not_running()), engine: None });
+    assert_eq!(waiting.result().await, Err(RunError::Engine(not_running())));
+    running.call.abort();
+}
+
+#[derive(Debug)]
+struct NoWall;
+
+#[async_trait]
+impl WallCheck for NoWall {
+    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+        let endpoint = engine.endpoint().clone();
+        Err(RunError::Engine(EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }))
+    }
+}
+
+#[tokio::test]
+async fn an_engine_without_a_wall_runs_nothing() {
+    let rig = Rig::checked(Fake::new().with_image(PYTHON), Arc::new(NoWall), |_| ());
+    for _ in 0..2 {
+        let error = rig.start(1, "exit 0").result().await.unwrap_err();
+        assert!(matches!(error, RunError::Engine(EngineTrouble::WallMissing { .. })), "{error:?}");
+    }
+    assert_eq!(rig.fake.created(), 0);
+    assert!(matches!(rig.supervisor.snapshot().engine, EngineState::Trouble(EngineTrouble::WallMissing { .. })));
+}
+
+#[tokio::test]
+async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
+    let rig = Rig::new();
+    let running = rig.start(1, "hang");
+    rig.running(1).await;
+    rig.supervisor.shutdown().await;
+    assert_eq!(rig.containers().await, 0);
+    assert_eq!(running.status().await, Status::Cancelled);
+    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::ShuttingDown));
+}
+
+#[tokio::test]
+async fn what_an_earlier_start_left_is_swept_and_what_others_own_is_not() {
+    let fake = Fake::new().with_image(PYTHON);
+    for (home, boot) in [("home", "before"), ("home", "boot"), ("neighbour", "before")] {
+        let spec = crate::engine::ContainerSpec {
+            image: PYTHON.into(),
+            language: Language::Python,
+            limits: limits(),
+            instance: InstanceId { home: home.into(), boot: boot.into() },
+            run: RunId::generate(),
+        };
+        fake.create(&spec).await.unwrap();
+    }
+    let rig = Rig::with(fake, |_| ());
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.supervisor.set_enabled(false).await;
+    let mut left: Vec<String> = rig.fake.containers().await.unwrap().into_iter().map(|found| found.instance).collect();
+    left.sort();
+    assert_eq!(left, ["home-boot", "neighbour-before"]);
+}
+
+#[tokio::test]
+async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
+    let rig = Rig::new();
+    for (program, expected) in [
+        ("exit 0", (Status::Ok, 0)),
+        ("exit 124", (Status::Failed, 124)),
+        ("exit 137", (Status::Failed, 137)),
+        ("oom\nexit 1", (Status::OutOfMemory, 1)),
+        ("die", (Status::Failed, 137)),
+        ("die oom", (Status::OutOfMemory, 137)),
+    ] {
+        let outcome = rig.start(1, program).result().await.unwrap();
+        assert_eq!((outcome.status, outcome.exit_code), expected, "{program}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_overruns_is_ended_with_what_it_printed() {
+    let rig = Rig::new();
+    let mut spec = spec(Language::Python, "out before\nhang");
+    spec.limits.millis = 100;
+    let outcome = rig.start_spec(1, spec).result().await.unwrap();
+    assert_eq!((outcome.status, outcome.exit_code), (Status::Timeout, 137));
+    assert_eq!(outcome.stdout.bytes, "before\n");
+    assert!(outcome.wall >= Duration::from_millis(100), "{:?}", outcome.wall);
+}
+
+#[tokio::test]
+async fn a_stream_at_its_cap_is_fine_and_one_byte_more_ends_the_run() {
+    let rig = Rig::new();
+    let cap = limits().output_bytes as usize;
+    let at = rig.start(1, &format!("out {}", "x".repeat(cap - 1))).result().await.unwrap();
+    assert_eq!((at.status, at.stdout.produced), (Status::Ok, cap as u64));
+    let over = rig.start(1, &format!("out {}\nhang", "x".repeat(cap))).result().await.unwrap();
+    assert_eq!((over.status, over.exit_code, over.stdout.bytes.len()), (Status::OutputLimit, 137, cap));
+    assert_eq!(over.stdout.produced, cap as u64 + 1);
+}
+
+#[tokio::test]
+async fn a_removal_that_fails_is_tried_again() {
+    let rig = Rig::new();
+    let run = rig.start(1, "hang");
+    rig.running(1).await;
+    rig.fake.set_trouble(Some(not_running()));
+    assert!(rig.supervisor.stop(run.id).await);
+    assert_eq!(run.status().await, Status::Cancelled);
+    assert_eq!(rig.fake.containers().await, Err(EngineError::Unavailable(not_running())));
+    rig.fake.set_trouble(None);
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Owns: what `make test` does once the packages are there: bench up, every check and test, and the bench down again if
+# it was this call that started it.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/bench/lib.sh
+. "$here/lib.sh"
+cd "$here/../.."
+
+PATH=$HOME/.cargo/bin:$PATH
+command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.95 or newer"
+
+case $("$here/engine.sh" status) in
+  *owned=yes*) say "the bench is already up: it stays up afterwards" ;;
+  *) trap '"$here/down.sh"' EXIT ;;
+esac
+timed "bench up" "$here/up.sh"
+
+timed "cargo fmt" cargo fmt --check
+timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+timed "cargo test" cargo test --workspace --locked
