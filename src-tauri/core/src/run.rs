@@ -14,7 +14,7 @@ use crate::name::FileName;
 /// One call of `code.run`. Ids sort by the time they were made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RunId(Uuid);
+pub struct RunId(#[serde(with = "uuid::serde::simple")] Uuid);
 
 impl RunId {
     pub fn generate() -> Self {
@@ -251,6 +251,8 @@ mod tests {
         let second = RunId::generate();
         assert_eq!(first.to_string().parse::<RunId>().unwrap(), first);
         assert_eq!(first.to_string().len(), 32);
+        assert_eq!(serde_json::to_value(first).unwrap(), first.to_string());
+        assert_eq!(serde_json::from_value::<RunId>(first.to_string().into()).unwrap(), first);
         assert!(first < second);
     }
 

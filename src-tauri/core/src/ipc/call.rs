@@ -1,0 +1,178 @@
+//! One `code.run` of one connection, from its request to its reply, with what is told of it on the way.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWrite;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::door::Runs;
+use super::outbox::{Gone, Outbox};
+use crate::engine::EngineState;
+use crate::error::RunError;
+use crate::event::{ImageState, Snapshot};
+use crate::language::Language;
+use crate::protocol::reply::{Output, RunReply, Started, Waiting, WaitingNote};
+use crate::protocol::{Id, Notification, Response};
+use crate::run::{Client, Outcome, OutputChunk, RunId, RunSpec};
+use crate::supervisor::Progress;
+
+/// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
+const OUTPUT_CHUNKS: usize = 64;
+/// How often a caller that waits is told why. A run that starts sooner is told nothing.
+const WAITING_EVERY: Duration = Duration::from_millis(100);
+
+pub(super) struct Call<D, W> {
+    pub(super) door: D,
+    pub(super) client: Client,
+    pub(super) outbox: Arc<Outbox<W>>,
+    pub(super) id: Id,
+    pub(super) spec: RunSpec,
+    pub(super) stream: bool,
+}
+
+impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
+    pub(super) async fn answer(self) {
+        let run = self.spec.id;
+        let Self { door, client, outbox, id, spec, stream } = self;
+        let result = if stream {
+            streamed(&door, client, &outbox, &id, spec).await
+        } else {
+            door.run(spec, client, Progress { started: None, output: None }).await
+        };
+        let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
+        // A client that is gone is the session's to notice.
+        let _ = outbox.send(&Response::new(&id, reply)).await;
+    }
+}
+
+/// The run goes on while its client is slow to take what is told of it; both are done before the reply.
+async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
+    door: &D,
+    client: Client,
+    outbox: &Outbox<W>,
+    id: &Id,
+    spec: RunSpec,
+) -> Result<Outcome, RunError> {
+    let (started, has_started) = oneshot::channel();
+    let (output, chunks) = mpsc::channel(OUTPUT_CHUNKS);
+    let over = CancellationToken::new();
+    let mut teller = Teller {
+        outbox,
+        id,
+        run: spec.id,
+        language: spec.language,
+        snapshots: door.watch(),
+        has_started: Some(has_started),
+        chunks,
+        waiting: None,
+        ticks: ticks(),
+    };
+    let run = async {
+        let result = door.run(spec, client, Progress { started: Some(started), output: Some(output) }).await;
+        over.cancel();
+        result
+    };
+    let (result, _) = tokio::join!(run, teller.tell(&over));
+    result
+}
+
+fn ticks() -> Interval {
+    let mut ticks = interval_at(tokio::time::Instant::now() + WAITING_EVERY, WAITING_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+struct Teller<'a, W> {
+    outbox: &'a Outbox<W>,
+    id: &'a Id,
+    run: RunId,
+    language: Language,
+    snapshots: watch::Receiver<Snapshot>,
+    /// None once it is known that the run started, or that it never will.
+    has_started: Option<oneshot::Receiver<()>>,
+    chunks: mpsc::Receiver<OutputChunk>,
+    waiting: Option<Waiting>,
+    ticks: Interval,
+}
+
+impl<W: AsyncWrite + Unpin> Teller<'_, W> {
+    /// Returns once the run is over and all its output is told.
+    async fn tell(&mut self, over: &CancellationToken) -> Result<(), Gone> {
+        loop {
+            tokio::select! {
+                biased;
+                happened = started(&mut self.has_started) => {
+                    self.has_started = None;
+                    if happened {
+                        self.tell_started().await?;
+                    }
+                }
+                Some(chunk) = self.chunks.recv() => self.tell_output(&chunk).await?,
+                () = over.cancelled() => break,
+                _ = self.ticks.tick(), if self.has_started.is_some() => self.tell_waiting().await?,
+            }
+        }
+        // Whoever still holds the sender has nothing to say any more: the outcome is there.
+        while let Ok(chunk) = self.chunks.try_recv() {
+            self.tell_output(&chunk).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell_started(&self) -> Result<(), Gone> {
+        let started = Started { request_id: self.id, run_id: self.run };
+        self.outbox.send(&Notification::new("code.started", started)).await
+    }
+
+    async fn tell_output(&self, chunk: &OutputChunk) -> Result<(), Gone> {
+        self.outbox.send(&Notification::new("code.output", Output::new(self.id, self.run, chunk))).await
+    }
+
+    async fn tell_waiting(&mut self) -> Result<(), Gone> {
+        let now = waiting(&self.snapshots.borrow(), self.run, self.language);
+        if now == self.waiting {
+            return Ok(());
+        }
+        self.waiting = now;
+        let Some(waiting) = &self.waiting else { return Ok(()) };
+        let note = WaitingNote { request_id: self.id, run_id: self.run, waiting };
+        self.outbox.send(&Notification::new("code.waiting", note)).await
+    }
+}
+
+/// Whether the run started; never ready once that is known.
+async fn started(receiver: &mut Option<oneshot::Receiver<()>>) -> bool {
+    match receiver {
+        Some(receiver) => receiver.await.is_ok(),
+        None => pending().await,
+    }
+}
+
+/// Why a run that has not started waits, as far as the state tells. An image that is being fetched is worth more than a place in
+/// the queue: a run may be counted as queued until its image is there.
+fn waiting(snapshot: &Snapshot, run: RunId, language: Language) -> Option<Waiting> {
+    if !matches!(snapshot.engine, EngineState::Ready(_)) {
+        return Some(Waiting::Engine);
+    }
+    if let Some(waiting) = image(snapshot, language) {
+        return Some(waiting);
+    }
+    snapshot.queued.iter().any(|live| live.run_id == run).then_some(Waiting::Queue)
+}
+
+fn image(snapshot: &Snapshot, language: Language) -> Option<Waiting> {
+    let status = snapshot.images.iter().find(|status| status.language == language)?;
+    match &status.state {
+        ImageState::Pulling(figure) => Some(Waiting::Image {
+            image: status.image.clone(),
+            fraction: figure.fraction,
+            downloaded_bytes: figure.downloaded_bytes,
+            total_bytes: figure.total_bytes,
+        }),
+        ImageState::Unknown | ImageState::NotPulled | ImageState::Ready(_) | ImageState::Failed { .. } => None,
+    }
+}

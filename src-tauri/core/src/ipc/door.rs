@@ -1,0 +1,76 @@
+//! What a session may ask of the rest of the product, and nothing more: no agent can turn anything on through it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::error::RunError;
+use crate::event::Snapshot;
+use crate::history::{History, HistoryQuery};
+use crate::protocol::request::HistoryRequest;
+use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
+use crate::supervisor::{Progress, Supervisor};
+
+/// The product as a session sees it. A trait, so that a session can be tested without an engine.
+pub trait Runs: Clone + Send + Sync + 'static {
+    /// Dropping the future cancels the run.
+    fn run(
+        &self,
+        spec: RunSpec,
+        client: Client,
+        progress: Progress,
+    ) -> impl Future<Output = Result<Outcome, RunError>> + Send;
+
+    fn cancel(&self, client: ClientId, run: RunId) -> impl Future<Output = bool> + Send;
+
+    /// Every change of the state, the latest at any time.
+    fn watch(&self) -> watch::Receiver<Snapshot>;
+
+    /// The owner's limits as they are now.
+    fn limits(&self) -> Limits;
+
+    /// `{runs, next}`: figures of past runs, neither code nor output.
+    fn history(&self, request: HistoryRequest) -> impl Future<Output = Result<Value, RunError>> + Send;
+}
+
+/// The real one.
+#[derive(Clone)]
+pub struct Door {
+    pub supervisor: Supervisor,
+    pub limits: Arc<dyn Fn() -> Limits + Send + Sync>,
+    pub history: History,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+impl Runs for Door {
+    async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
+        self.supervisor.run(spec, client, progress).await
+    }
+
+    async fn cancel(&self, client: ClientId, run: RunId) -> bool {
+        self.supervisor.cancel(client, run).await
+    }
+
+    fn watch(&self) -> watch::Receiver<Snapshot> {
+        self.supervisor.watch()
+    }
+
+    fn limits(&self) -> Limits {
+        (self.limits)()
+    }
+
+    async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {
+        let fault = |_| RunError::invalid("before", "`before` is not the `next` of another page.");
+        let before = request.before.map(|text| text.parse().map_err(fault)).transpose()?;
+        let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
+        let page = self.history.list(query).await.map_err(|error| RunError::Internal(error.to_string()))?;
+        Ok(json!(page))
+    }
+}

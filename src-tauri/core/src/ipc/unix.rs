@@ -1,0 +1,202 @@
+//! The Unix socket: a folder that is ours alone, a lock that keeps a second service out, a peer that is the same user.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::door::Runs;
+use super::session::{self, Link};
+use super::{ACCEPT_PAUSE, BindError, Connections, MAX_CONNECTIONS, Peer, next_client, turned_away};
+
+const FOLDER_MODE: u32 = 0o700;
+const SOCKET_MODE: u32 = 0o600;
+
+/// An open door. Dropping it removes the socket and then lets go of the lock.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the socket that we made: never remove another one.
+    made: (u64, u64),
+    _lock: fs::File,
+}
+
+impl Listener {
+    /// Opens the door at `path`. Call it inside a tokio runtime.
+    pub fn bind(path: &Path) -> Result<Self, BindError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        own_folder(folder)?;
+        let failed = |source| BindError::Io { path: path.to_owned(), source };
+        let lock = lock(path)?;
+        clear(path)?;
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        // Nobody else gets through the folder in between.
+        fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
+        let made = fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).map_err(failed)?;
+        Ok(Self { socket, path: path.to_owned(), made, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Accepts until `stop` is cancelled, then waits for the connections to end.
+    pub async fn serve<D: Runs>(self, door: D, stop: CancellationToken) {
+        let mut connections = Connections::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = connections.reap() => {}
+                accepted = self.socket.accept() => match accepted {
+                    Ok((stream, _)) => welcome(stream, &mut connections, &door, &stop),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        // Nobody new finds the door while the last replies go out.
+        drop(self);
+        connections.finish().await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|meta| (meta.dev(), meta.ino()) == self.made);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn welcome<D: Runs>(stream: UnixStream, connections: &mut Connections, door: &D, stop: &CancellationToken) {
+    let peer = match admit(&stream) {
+        Ok(peer) => peer,
+        Err(error) => {
+            tracing::warn!(%error, "a connection was refused");
+            return;
+        }
+    };
+    let Some(place) = connections.place() else {
+        tracing::warn!(?peer, "a connection was refused: there are {MAX_CONNECTIONS} already");
+        // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
+        let _ = stream.try_write(&turned_away());
+        return;
+    };
+    match link(stream) {
+        Ok(link) => {
+            connections.add(place, session::serve(link, (next_client(), peer), door.clone(), stop.clone()));
+        }
+        Err(error) => tracing::warn!(%error, "a connection could not be served"),
+    }
+}
+
+/// A connection as a session wants it.
+pub fn link(stream: UnixStream) -> io::Result<Link<tokio::net::unix::OwnedReadHalf, tokio::net::unix::OwnedWriteHalf>> {
+    let eye = stream.as_fd().try_clone_to_owned()?;
+    let (reader, writer) = stream.into_split();
+    Ok(Link { reader, writer, hung_up: Box::new(move || hung_up(&eye)) })
+}
+
+/// Whether the other side closed both directions. One that shut down only its writing still waits for an answer.
+fn hung_up(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::empty())];
+    match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+        Err(_) => false,
+    }
+}
+
+/// The same user only. The folder keeps others out already; this holds where the folder was opened up.
+fn admit(stream: &UnixStream) -> io::Result<Peer> {
+    let credentials = stream.peer_cred()?;
+    let ours = rustix::process::geteuid().as_raw();
+    if credentials.uid() != ours {
+        let message = format!("the peer is user {}, not {ours}", credentials.uid());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+    }
+    let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
+    Ok(Peer { pid, program: pid.and_then(program) })
+}
+
+fn program(pid: u32) -> Option<String> {
+    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    // The kernel's mark on a program that was replaced while it runs.
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
+}
+
+/// Makes the folder where it is missing; one that is there must be a real folder, ours, and closed to everybody else.
+/// One that is open is not closed here: it may be somebody's home.
+fn own_folder(folder: &Path) -> Result<(), BindError> {
+    let refuse = |why: String| BindError::Folder { path: folder.to_owned(), why };
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(folder)
+            .map_err(|error| refuse(format!("can't be made: {error}")))?,
+        Err(error) => return Err(refuse(format!("can't be looked at: {error}"))),
+        Ok(_) => {}
+    }
+    let meta = fs::symlink_metadata(folder).map_err(|error| refuse(format!("can't be looked at: {error}")))?;
+    if !meta.is_dir() {
+        return Err(refuse("is not a folder (a symbolic link is not followed)".into()));
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refuse(format!("belongs to another user ({})", meta.uid())));
+    }
+    if meta.mode() & 0o077 != 0 {
+        let mode = meta.mode() & 0o777;
+        return Err(refuse(format!("is open to other users (mode {mode:o}); close it with `chmod 700`")));
+    }
+    Ok(())
+}
+
+/// The lock file stays when we go: removing it would let two services hold a lock on two files of one name.
+fn lock(socket: &Path) -> Result<fs::File, BindError> {
+    let mut path = socket.as_os_str().to_owned();
+    path.push(".lock");
+    let failed = |source: io::Error| BindError::Io { path: socket.to_owned(), source };
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(SOCKET_MODE)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
+        .map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(BindError::AlreadyRunning { path: socket.to_owned() }),
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+/// Removes the socket that a service left behind. Only with the lock held, and only one that nobody answers.
+fn clear(path: &Path) -> Result<(), BindError> {
+    let failed = |source| BindError::Io { path: path.to_owned(), source };
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    if !meta.file_type().is_socket() {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
+    // The lock file may have been removed under a service that still runs.
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(BindError::AlreadyRunning { path: path.to_owned() });
+    }
+    fs::remove_file(path).map_err(failed)
+}

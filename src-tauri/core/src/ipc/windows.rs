@@ -1,0 +1,72 @@
+//! The named pipe. Its default security descriptor lets only its owner, administrators and the system write to it, and a
+//! request is a write; remote clients are refused.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::door::Runs;
+use super::session::{self, Link};
+use super::{ACCEPT_PAUSE, BindError, Connections, Peer, next_client, turned_away};
+
+#[derive(Debug)]
+pub struct Listener {
+    path: PathBuf,
+    next: NamedPipeServer,
+}
+
+impl Listener {
+    /// Opens the door at a pipe's name, `\\.\pipe\...`. The first instance of a name is the lock on it.
+    pub fn bind(path: &Path) -> Result<Self, BindError> {
+        let next = pipe(path, true).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => BindError::AlreadyRunning { path: path.to_owned() },
+            _ => BindError::Io { path: path.to_owned(), source },
+        })?;
+        Ok(Self { path: path.to_owned(), next })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Accepts until `stop` is cancelled, then waits for the connections to end.
+    pub async fn serve<D: Runs>(mut self, door: D, stop: CancellationToken) {
+        let mut connections = Connections::new();
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => break,
+                () = connections.reap() => continue,
+                accepted = self.next.connect() => accepted,
+            };
+            // The next instance is there before this one is served, or a client would find no pipe.
+            match accepted.and_then(|()| pipe(&self.path, false)) {
+                Ok(next) => welcome(std::mem::replace(&mut self.next, next), &mut connections, &door, &stop),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    let _ = self.next.disconnect();
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(self);
+        connections.finish().await;
+    }
+}
+
+fn pipe(path: &Path, first: bool) -> io::Result<NamedPipeServer> {
+    ServerOptions::new().first_pipe_instance(first).reject_remote_clients(true).create(path)
+}
+
+fn welcome<D: Runs>(pipe: NamedPipeServer, connections: &mut Connections, door: &D, stop: &CancellationToken) {
+    let Some(place) = connections.place() else {
+        let _ = pipe.try_write(&turned_away());
+        return;
+    };
+    let (reader, writer) = tokio::io::split(pipe);
+    // A pipe has no half-close: its end is the end.
+    let link = Link { reader, writer, hung_up: Box::new(|| true) };
+    connections.add(place, session::serve(link, (next_client(), Peer::default()), door.clone(), stop.clone()));
+}

@@ -1,0 +1,146 @@
+//! Errors on the wire: one number for each kind, a stable word in `data.code`, a sentence for a person.
+//!
+//! | number | `data.code` | when |
+//! | --- | --- | --- |
+//! | -32700 | `parse_error` | the line is not JSON, or not UTF-8 |
+//! | -32600 | `invalid_request` | the JSON is no JSON-RPC 2.0 request |
+//! | -32601 | `method_not_found` | there is no such method |
+//! | -32601 | `capability_off` | `code.run` while the owner has it turned off |
+//! | -32602 | `invalid_params` | `data.field` says which parameter |
+//! | -32603 | `internal` | a fault of Sandtray's own |
+//! | -32001 | `engine_unavailable` | `data.trouble` says what is the matter with it |
+//! | -32002 | `image_unavailable` | `data.image`, and `data.reason` |
+//! | -32003 | `queue_full` | `data.retry_after_seconds` |
+//! | -32004 | `shutting_down` | |
+//! | -32005 | `too_many_connections` | the connection is closed after it |
+//! | -32006 | `message_too_long` | the line was longer than a frame may be |
+
+use serde::Serialize;
+
+use crate::error::RunError;
+
+pub const PARSE: i32 = -32700;
+pub const INVALID_REQUEST: i32 = -32600;
+pub const METHOD_NOT_FOUND: i32 = -32601;
+pub const INVALID_PARAMS: i32 = -32602;
+pub const INTERNAL: i32 = -32603;
+pub const ENGINE_UNAVAILABLE: i32 = -32001;
+pub const IMAGE_UNAVAILABLE: i32 = -32002;
+pub const QUEUE_FULL: i32 = -32003;
+pub const SHUTTING_DOWN: i32 = -32004;
+pub const TOO_MANY_CONNECTIONS: i32 = -32005;
+pub const MESSAGE_TOO_LONG: i32 = -32006;
+
+/// Names out of a client's message are quoted back to it, but not without bound.
+const MAX_QUOTE: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorObject {
+    pub code: i32,
+    pub message: String,
+    pub data: Box<ErrorData>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct ErrorData {
+    /// Stable; programs act on it.
+    pub code: &'static str,
+    /// The next step, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
+}
+
+impl ErrorObject {
+    pub fn parse(message: impl Into<String>) -> Self {
+        Self::plain(PARSE, "parse_error", message)
+    }
+
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::plain(INVALID_REQUEST, "invalid_request", message)
+    }
+
+    pub fn method_not_found(method: &str) -> Self {
+        Self::plain(METHOD_NOT_FOUND, "method_not_found", format!("There is no method `{}`.", quote(method)))
+    }
+
+    pub fn too_many_connections(most: usize) -> Self {
+        let message = format!("Sandtray serves {most} connections at once, and has as many already.");
+        let mut error = Self::plain(TOO_MANY_CONNECTIONS, "too_many_connections", message);
+        error.data.hint = Some("Close one that is idle, or send several calls over one connection.".into());
+        error
+    }
+
+    pub fn message_too_long(most: usize) -> Self {
+        let message = format!("The message is longer than {} MiB and was skipped.", most >> 20);
+        let mut error = Self::plain(MESSAGE_TOO_LONG, "message_too_long", message);
+        error.data.hint = Some("Send fewer or smaller files; base64 takes less room than escaped binary text.".into());
+        error
+    }
+
+    fn plain(code: i32, word: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: Box::new(ErrorData { code: word, ..ErrorData::default() }) }
+    }
+}
+
+impl From<&RunError> for ErrorObject {
+    fn from(error: &RunError) -> Self {
+        let mut object = Self::plain(number(error), error.code(), error.to_string());
+        object.data.hint = error.hint();
+        match error {
+            RunError::Invalid { field, .. } => object.data.field = Some(field.clone()),
+            RunError::Engine(trouble) => object.data.trouble = Some(trouble.kind()),
+            RunError::Image { image, error } => {
+                object.data.image = Some(image.clone());
+                object.data.reason = reason(error);
+            }
+            RunError::QueueFull { retry_after, .. } => {
+                // Whole seconds, rounded up: a client that waits this long is not early.
+                object.data.retry_after_seconds = Some(retry_after.as_millis().div_ceil(1000).max(1) as u64);
+            }
+            RunError::Off | RunError::ShuttingDown | RunError::Internal(_) => {}
+        }
+        object
+    }
+}
+
+impl From<RunError> for ErrorObject {
+    fn from(error: RunError) -> Self {
+        Self::from(&error)
+    }
+}
+
+/// The beginning of a word that a client sent.
+pub(crate) fn quote(word: &str) -> String {
+    match word.char_indices().nth(MAX_QUOTE) {
+        None => word.to_owned(),
+        Some((cut, _)) => format!("{}...", &word[..cut]),
+    }
+}
+
+fn number(error: &RunError) -> i32 {
+    match error {
+        RunError::Invalid { .. } => INVALID_PARAMS,
+        RunError::Off => METHOD_NOT_FOUND,
+        RunError::Engine(_) => ENGINE_UNAVAILABLE,
+        RunError::Image { .. } => IMAGE_UNAVAILABLE,
+        RunError::QueueFull { .. } => QUEUE_FULL,
+        RunError::ShuttingDown => SHUTTING_DOWN,
+        RunError::Internal(_) => INTERNAL,
+    }
+}
+
+/// The word that the error carries when it is written anywhere else.
+fn reason(error: &crate::engine::PullError) -> Option<String> {
+    let value = serde_json::to_value(error).ok()?;
+    value.get("reason")?.as_str().map(str::to_owned)
+}

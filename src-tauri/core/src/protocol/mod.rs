@@ -1,0 +1,168 @@
+//! JSON-RPC 2.0 as it is spoken on the local socket: what a line means, and what an answer looks like.
+//! Pure: no socket, no clock. What a request may ask for is [`crate::policy`]'s to say.
+
+pub mod capability;
+pub mod error;
+mod fields;
+pub(crate) use fields::file_field;
+pub mod reply;
+pub mod request;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use error::ErrorObject;
+
+/// Raised when a client that follows the old one would break.
+pub const PROTOCOL: u32 = 1;
+pub const CODE_RUN: &str = "code.run";
+/// An id is echoed in every notification about its run, so it has a bound of its own.
+pub const MAX_ID_BYTES: usize = 256;
+
+/// A request's id, kept as its exact JSON so that it is given back exactly: `1.0`, `10000000000000000000000`, `null`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Id(Box<RawValue>);
+
+impl Id {
+    /// The id of an answer to a message whose own id could not be read.
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned())
+    }
+
+    /// Two spellings of one string are one id.
+    pub fn key(&self) -> String {
+        match serde_json::from_str::<String>(self.0.get()) {
+            Ok(text) => serde_json::Value::String(text).to_string(),
+            Err(_) => self.0.get().to_owned(),
+        }
+    }
+
+    pub(crate) fn read(raw: &RawValue) -> Option<Self> {
+        let scalar = matches!(raw.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
+        (scalar && raw.get().len() <= MAX_ID_BYTES).then(|| Self(raw.to_owned()))
+    }
+}
+
+/// One message from a client. Its parameters are not looked at yet, so that a mistake in them is answered with its id.
+#[derive(Debug)]
+pub struct Message<'a> {
+    /// Absent in a notification, which is never answered.
+    pub id: Option<Id>,
+    pub method: String,
+    pub params: Option<&'a RawValue>,
+}
+
+/// A line that is no message, and what its sender is told.
+#[derive(Debug)]
+pub struct Refusal {
+    pub id: Id,
+    pub error: ErrorObject,
+}
+
+impl Refusal {
+    fn new(id: Id, error: ErrorObject) -> Self {
+        Self { id, error }
+    }
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+}
+
+/// Unlike serde's own reading of an `Option`, tells `null` from absent: `"id": null` is a request, no id a notification.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// Reads one line. Nesting costs no stack: values are skipped over, not built.
+pub fn parse(line: &[u8]) -> Result<Message<'_>, Refusal> {
+    let text = std::str::from_utf8(line)
+        .map_err(|_| Refusal::new(Id::null(), ErrorObject::parse("The line is not valid UTF-8.")))?;
+    let whole: &RawValue = serde_json::from_str(text)
+        .map_err(|error| Refusal::new(Id::null(), ErrorObject::parse(format!("The line is not JSON: {error}."))))?;
+    match whole.get().as_bytes().first() {
+        Some(b'{') => {}
+        Some(b'[') => {
+            let message = "Batches are not spoken here; send each call on a line of its own.";
+            return Err(Refusal::new(Id::null(), ErrorObject::invalid_request(message)));
+        }
+        _ => {
+            return Err(Refusal::new(Id::null(), ErrorObject::invalid_request("A message is a JSON object.")));
+        }
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(whole.get()).map_err(|error| {
+        Refusal::new(Id::null(), ErrorObject::invalid_request(format!("The message can't be read: {error}.")))
+    })?;
+    read(&envelope)
+}
+
+fn read<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Refusal> {
+    let id = match envelope.id {
+        None => None,
+        Some(raw) => Some(Id::read(raw).ok_or_else(|| {
+            let message = format!("`id` is a string or a number of at most {MAX_ID_BYTES} bytes.");
+            Refusal::new(Id::null(), ErrorObject::invalid_request(message))
+        })?),
+    };
+    let refuse = |message: &str| {
+        Refusal::new(id.clone().unwrap_or_else(Id::null), ErrorObject::invalid_request(message.to_owned()))
+    };
+    if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+        return Err(refuse("`jsonrpc` must be \"2.0\"."));
+    }
+    let method = envelope.method.ok_or_else(|| refuse("`method` is missing."))?;
+    let method = serde_json::from_str(method.get()).map_err(|_| refuse("`method` must be a string."))?;
+    // The specification allows parameters to be left out; `null` means the same to everybody who writes it.
+    let params = envelope.params.filter(|params| params.get() != "null");
+    Ok(Message { id, method, params })
+}
+
+#[derive(Debug, Serialize)]
+pub struct Response<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a Id,
+    #[serde(flatten)]
+    body: Body<T>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Body<T> {
+    Result(T),
+    Error(ErrorObject),
+}
+
+impl<'a, T: Serialize> Response<'a, T> {
+    pub fn new(id: &'a Id, answer: Result<T, ErrorObject>) -> Self {
+        let body = match answer {
+            Ok(result) => Body::Result(result),
+            Err(error) => Body::Error(error),
+        };
+        Self { jsonrpc: "2.0", id, body }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct Notification<T> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    params: T,
+}
+
+impl<T: Serialize> Notification<T> {
+    pub fn new(method: &'static str, params: T) -> Self {
+        Self { jsonrpc: "2.0", method, params }
+    }
+}
+
+#[cfg(test)]
+mod tests;

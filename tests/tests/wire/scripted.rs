@@ -1,0 +1,220 @@
+//! The product behind the door, doing what the program's text says:
+//!
+//! - `say WORDS`: prints the words.
+//! - `hold`: starts, then runs until it is cancelled.
+//! - `wait`: never starts; runs until it is cancelled.
+//! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
+//! - `files SIZE`: returns one file.
+//! - `full`, `panic`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use sandtray_core::engine::{Endpoint, EngineInfo, EngineState};
+use sandtray_core::error::RunError;
+use sandtray_core::event::{ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
+use sandtray_core::ipc::door::Runs;
+use sandtray_core::language::Language;
+use sandtray_core::name::FileName;
+use sandtray_core::protocol::request::HistoryRequest;
+use sandtray_core::run::{
+    Captured, Client, ClientId, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec, Status, Stream,
+};
+use sandtray_core::settings::Settings;
+use sandtray_core::supervisor::Progress;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Clone)]
+pub(crate) struct Scripted(Arc<Inner>);
+
+struct Inner {
+    snapshot: watch::Sender<Snapshot>,
+    live: Mutex<Vec<(ClientId, RunId, CancellationToken)>>,
+    running: watch::Sender<usize>,
+    dropped: watch::Sender<usize>,
+    seen: Mutex<Vec<(Client, RunSpec)>>,
+    chunks_dropped: AtomicUsize,
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Inner {
+            snapshot: watch::channel(snapshot()).0,
+            live: Mutex::default(),
+            running: watch::channel(0).0,
+            dropped: watch::channel(0).0,
+            seen: Mutex::default(),
+            chunks_dropped: AtomicUsize::new(0),
+        }))
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+        self.0.snapshot.send_modify(change);
+    }
+
+    pub(crate) async fn until_running(&self, count: usize) {
+        self.0.running.subscribe().wait_for(|running| *running == count).await.unwrap();
+    }
+
+    /// Waits until so many runs were ended by dropping their future.
+    pub(crate) async fn until_dropped(&self, count: usize) {
+        self.0.dropped.subscribe().wait_for(|dropped| *dropped == count).await.unwrap();
+    }
+
+    pub(crate) fn dropped(&self) -> usize {
+        *self.0.dropped.borrow()
+    }
+
+    pub(crate) fn chunks_dropped(&self) -> usize {
+        self.0.chunks_dropped.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn clients(&self) -> Vec<Client> {
+        self.0.seen.lock().unwrap().iter().map(|(client, _)| client.clone()).collect()
+    }
+
+    fn print(&self, progress: &mut Progress, count: usize, size: usize) -> u64 {
+        let mut missed = 0;
+        for _ in 0..count {
+            let bytes = Bytes::from(vec![b'x'; size]);
+            let chunk = OutputChunk { stream: Stream::Stdout, bytes, missed };
+            let taken = progress.output.as_ref().is_some_and(|output| output.try_send(chunk).is_ok());
+            missed = if taken { 0 } else { missed + size as u64 };
+            self.0.chunks_dropped.fetch_add(usize::from(!taken), Ordering::SeqCst);
+        }
+        (count * size) as u64
+    }
+
+    async fn act(
+        &self,
+        spec: &RunSpec,
+        cancel: &CancellationToken,
+        mut progress: Progress,
+    ) -> Result<Outcome, RunError> {
+        let code = String::from_utf8(spec.code.to_vec()).unwrap();
+        let (word, rest) = code.split_once(' ').unwrap_or((&code, ""));
+        let numbers: Vec<usize> = rest.split(' ').filter_map(|number| number.parse().ok()).collect();
+        let mut outcome = outcome(spec);
+        if word != "wait" {
+            progress.started.take().map(|started| started.send(()));
+        }
+        match word {
+            "say" => {
+                if let Some(output) = &progress.output {
+                    let bytes = Bytes::from(rest.to_owned());
+                    let _ = output.try_send(OutputChunk { stream: Stream::Stdout, bytes, missed: 0 });
+                }
+                outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
+            }
+            "hold" | "wait" => {
+                cancel.cancelled().await;
+                outcome.status = Status::Cancelled;
+                outcome.exit_code = 137;
+            }
+            "chunks" => outcome.stdout.produced = self.print(&mut progress, numbers[0], numbers[1]),
+            "files" => {
+                let name = FileName::parse("big").unwrap();
+                outcome.files = vec![OutputFile { name, bytes: vec![b'x'; numbers[0]].into() }];
+            }
+            "full" => return Err(RunError::QueueFull { waiting: 3, retry_after: Duration::from_secs(2) }),
+            "panic" => panic!("as the script says"),
+            other => panic!("no such word: {other}"),
+        }
+        Ok(outcome)
+    }
+}
+
+/// Notices that a run's future was dropped before it ended.
+struct Guard<'a> {
+    inner: &'a Inner,
+    ended: bool,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.inner.running.send_modify(|running| *running -= 1);
+        if !self.ended {
+            self.inner.dropped.send_modify(|dropped| *dropped += 1);
+        }
+    }
+}
+
+impl Runs for Scripted {
+    async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
+        self.0.running.send_modify(|running| *running += 1);
+        let mut guard = Guard { inner: &self.0, ended: false };
+        let cancel = CancellationToken::new();
+        self.0.live.lock().unwrap().push((client.id, spec.id, cancel.clone()));
+        self.0.seen.lock().unwrap().push((client, spec.clone()));
+        let result = self.act(&spec, &cancel, progress).await;
+        guard.ended = true;
+        result
+    }
+
+    async fn cancel(&self, client: ClientId, run: RunId) -> bool {
+        let live = self.0.live.lock().unwrap();
+        let found = live.iter().find(|(owner, id, _)| (*owner, *id) == (client, run));
+        found.map(|(_, _, token)| token.cancel()).is_some()
+    }
+
+    fn watch(&self) -> watch::Receiver<Snapshot> {
+        self.0.snapshot.subscribe()
+    }
+
+    fn limits(&self) -> Limits {
+        Settings::default().limits()
+    }
+
+    async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {
+        Ok(json!({ "runs": [{ "limit": request.limit }], "next": request.before }))
+    }
+}
+
+fn outcome(spec: &RunSpec) -> Outcome {
+    Outcome {
+        status: Status::Ok,
+        exit_code: 0,
+        stdout: Captured::default(),
+        stderr: Captured::default(),
+        files: Vec::new(),
+        skipped_files: Vec::new(),
+        left_behind: Vec::new(),
+        wall: Duration::from_millis(5),
+        queued: Duration::ZERO,
+        memory_bytes: None,
+        cpu: None,
+        oom_kills: 0,
+        image: "scripted".into(),
+        limits: spec.limits,
+    }
+}
+
+pub(crate) fn ready() -> EngineState {
+    EngineState::Ready(EngineInfo {
+        name: "Scripted".into(),
+        version: "1".into(),
+        api_version: "1".into(),
+        endpoint: Endpoint { url: "unix:///x".into(), found: "the script".into() },
+        os: "linux".into(),
+        arch: "x86_64".into(),
+        cpus: 2,
+        memory_bytes: 1 << 30,
+    })
+}
+
+fn snapshot() -> Snapshot {
+    Snapshot { enabled: true, engine: ready(), images: Vec::new(), running: Vec::new(), queued: Vec::new() }
+}
+
+pub(crate) fn pulling(fraction: f64) -> ImageStatus {
+    let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20 };
+    ImageStatus { language: Language::Python, image: "python:3.12-slim".into(), state: ImageState::Pulling(figure) }
+}
+
+pub(crate) fn live(run_id: RunId) -> LiveRun {
+    LiveRun { run_id, language: Language::Python, client: "c".into(), label: None, since: SystemTime::UNIX_EPOCH }
+}

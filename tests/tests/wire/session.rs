@@ -1,0 +1,372 @@
+use std::time::{Duration, Instant};
+
+use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use crate::client::{PATIENCE, connect};
+use crate::scripted::{Scripted, live, pulling};
+
+#[tokio::test]
+async fn a_call_is_answered_in_the_form_of_the_contract() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.ask(1, "hello", json!({ "name": "agent" })).await;
+    let hello = session.wire.get().await;
+    assert_eq!(hello["result"]["capabilities"][0]["name"], "code.run");
+    assert_eq!(hello["result"]["protocol"], 1);
+    session.wire.run(2, "say hi").await;
+    let reply = session.wire.get().await;
+    assert_eq!(
+        (&reply["id"], &reply["result"]["stdout"], &reply["result"]["status"]),
+        (&json!(2), &json!("hi"), &json!("ok"))
+    );
+    let client = product.clients().remove(0);
+    assert_eq!((client.name.as_str(), client.pid, client.program.as_deref()), ("agent", Some(7), Some("tester")));
+}
+
+#[tokio::test]
+async fn a_client_without_a_name_has_that_of_its_program() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "say hi").await;
+    session.wire.get().await;
+    assert_eq!(product.clients()[0].name, "tester");
+}
+
+#[tokio::test]
+async fn runs_go_on_beside_each_other_and_are_answered_as_they_end() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "hold").await;
+    session.wire.run(2, "hold").await;
+    session.wire.run(3, "say quick").await;
+    assert_eq!(session.wire.get().await["id"], 3);
+    session.wire.ask(4, "code.cancel", json!({ "request_id": 2 })).await;
+    let mut got = [session.wire.get().await, session.wire.get().await];
+    got.sort_by_key(|message| message["id"].as_i64());
+    assert_eq!((&got[0]["id"], &got[0]["result"]["status"]), (&json!(2), &json!("cancelled")));
+    assert_eq!(got[1]["result"]["cancelled"], true);
+    product.until_running(1).await;
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled_by_its_id_and_only_by_its_own_client() {
+    let product = Scripted::new();
+    let (mut one, mut other) = (connect(&product), connect(&product));
+    one.wire.stream(1, "hold").await;
+    let started = one.wire.get().await;
+    assert_eq!((&started["method"], &started["params"]["request_id"]), (&json!("code.started"), &json!(1)));
+    let run = started["params"]["run_id"].clone();
+    other.wire.ask(1, "code.cancel", json!({ "run_id": run })).await;
+    assert_eq!(other.wire.get().await["result"]["cancelled"], false);
+    one.wire.ask(2, "code.cancel", json!({ "run_id": run })).await;
+    let got = [one.wire.get().await, one.wire.get().await];
+    assert!(got.iter().any(|message| message["result"]["run_id"] == run && message["result"]["status"] == "cancelled"));
+}
+
+#[tokio::test]
+async fn a_cancel_right_behind_its_run_is_not_lost() {
+    for _ in 0..50 {
+        let product = Scripted::new();
+        let mut session = connect(&product);
+        let run = r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":{"language":"py","code":"hold"}}"#;
+        let cancel = r#"{"jsonrpc":"2.0","method":"code.cancel","params":{"request_id":1}}"#;
+        session.wire.raw(&format!("{run}\n{cancel}\n")).await;
+        assert_eq!(session.wire.get().await["result"]["status"], "cancelled");
+    }
+}
+
+#[tokio::test]
+async fn output_comes_before_its_reply_and_after_the_start() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.stream(1, "chunks 20 100").await;
+    assert_eq!(session.wire.get().await["method"], "code.started");
+    for _ in 0..20 {
+        let chunk = session.wire.get().await;
+        assert_eq!((&chunk["method"], &chunk["params"]["stream"]), (&json!("code.output"), &json!("stdout")));
+        assert_eq!(chunk["params"]["text"].as_str().unwrap().len(), 100);
+    }
+    assert_eq!(session.wire.get().await["result"]["output_bytes"]["stdout"], 2000);
+}
+
+#[tokio::test]
+async fn without_stream_a_call_is_one_line_in_and_one_line_out() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "chunks 3 10").await;
+    assert_eq!(session.wire.get().await["id"], 1);
+}
+
+#[tokio::test]
+async fn a_caller_that_waits_is_told_why() {
+    let product = Scripted::new();
+    product.change(|s| s.engine = EngineState::Checking);
+    let mut session = connect(&product);
+    session.wire.stream(1, "wait").await;
+    let note = session.wire.get().await;
+    assert_eq!(
+        (&note["method"], &note["params"]["why"], &note["params"]["request_id"]),
+        (&json!("code.waiting"), &json!("engine"), &json!(1))
+    );
+    let run = note["params"]["run_id"].as_str().unwrap().parse().unwrap();
+    product.change(|s| {
+        s.engine = crate::scripted::ready();
+        s.queued = vec![live(run)];
+    });
+    assert_eq!(session.wire.get().await["params"]["why"], "queue");
+    product.change(|s| s.images = vec![pulling(0.25)]);
+    let pull = session.wire.get().await["params"].clone();
+    assert_eq!(
+        (&pull["why"], &pull["image"], &pull["fraction"]),
+        (&json!("image"), &json!("python:3.12-slim"), &json!(0.25))
+    );
+    product.change(|s| s.images = vec![pulling(0.5)]);
+    assert_eq!(session.wire.get().await["params"]["fraction"], 0.5);
+}
+
+#[tokio::test]
+async fn while_it_is_off_the_capability_does_not_exist() {
+    let product = Scripted::new();
+    product.change(|s| s.enabled = false);
+    let mut session = connect(&product);
+    session.wire.ask(1, "hello", json!({})).await;
+    assert_eq!(session.wire.get().await["result"]["capabilities"], json!([]));
+    session.wire.ask(2, "code.run", json!({ "nonsense": 1 })).await;
+    let error = session.wire.get().await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("capability_off")));
+}
+
+#[tokio::test]
+async fn a_subscriber_is_told_of_each_change_once() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.ask(1, "subscribe", json!({})).await;
+    assert_eq!(session.wire.get().await["result"]["capabilities"].as_array().unwrap().len(), 1);
+    product.change(|s| s.engine = EngineState::Checking);
+    product.change(|s| s.enabled = false);
+    let note = session.wire.get().await;
+    assert_eq!((&note["method"], &note["params"]["capabilities"]), (&json!("capabilities.changed"), &json!([])));
+    product.change(|s| s.enabled = true);
+    assert_eq!(session.wire.get().await["params"]["capabilities"][0]["name"], "code.run");
+    // A connection that did not ask is told nothing.
+    let mut other = connect(&product);
+    other.wire.ask(1, "hello", json!({})).await;
+    other.wire.get().await;
+    product.change(|s| s.enabled = false);
+    other.wire.ask(2, "hello", json!({})).await;
+    assert_eq!(other.wire.get().await["id"], 2);
+}
+
+#[tokio::test]
+async fn status_and_history_are_told() {
+    let product = Scripted::new();
+    let endpoint = Endpoint { url: "unix:///x".into(), found: "x".into() };
+    product.change(|s| s.engine = EngineState::Trouble(EngineTrouble::NotRunning { endpoint }));
+    let mut session = connect(&product);
+    session.wire.ask(1, "status", Value::Null).await;
+    let status = session.wire.get().await["result"].clone();
+    assert_eq!(status["capability"], json!({ "name": "code.run", "enabled": true }));
+    assert_eq!((&status["engine"]["state"], &status["engine"]["trouble"]), (&json!("trouble"), &json!("not_running")));
+    assert!(status["engine"]["hint"].is_string() && status["engine"]["message"].is_string());
+    session.wire.ask(2, "code.history", json!({ "limit": 3, "before": "c" })).await;
+    assert_eq!(session.wire.get().await["result"], json!({ "runs": [{ "limit": 3 }], "next": "c" }));
+}
+
+#[tokio::test]
+async fn whatever_is_sent_is_answered_and_survived() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let nest = "[".repeat(100_000);
+    for (line, code, word) in [
+        ("{", -32700, "parse_error"),
+        ("[]", -32600, "invalid_request"),
+        (&nest, -32700, "parse_error"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"code.batch"}"#, -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":[]}"#, -32602, "invalid_params"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":{"language":"py","code":"\ud800"}}"#,
+            -32602,
+            "invalid_params",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":{"language":"py","code":"full"}}"#,
+            -32003,
+            "queue_full",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":{"language":"py","code":"panic"}}"#,
+            -32603,
+            "internal",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"code.cancel","params":{}}"#, -32602, "invalid_params"),
+    ] {
+        session.wire.raw(&format!("{line}\r\n\n")).await;
+        let error = session.wire.get().await["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(code), &json!(word)), "{line}");
+    }
+    session.wire.writer.write_all(b"\xff\xfe\n").await.unwrap();
+    assert_eq!(session.wire.get().await["error"]["code"], -32700);
+    // Notifications are not answered, whatever they say.
+    session.wire.raw("{\"jsonrpc\":\"2.0\",\"method\":\"nothing\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"code.cancel\",\"params\":5}\n").await;
+    session.wire.run(2, "say hi").await;
+    assert_eq!(session.wire.get().await["id"], 2);
+}
+
+#[tokio::test]
+async fn a_frame_of_the_greatest_size_passes_and_a_longer_one_is_skipped() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let flood = "x".repeat(17 << 20);
+    let line =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "code.run", "params": { "language": "py", "code": flood } });
+    session.wire.raw(&format!("{line}\n")).await;
+    let error = session.wire.get().await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32006), &json!("message_too_long")));
+    session.wire.run(2, "say hi").await;
+    assert_eq!(session.wire.get().await["id"], 2);
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_so_is_a_run_too_many() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "hold").await;
+    session.wire.run(1, "hold").await;
+    assert_eq!(session.wire.get().await["error"]["code"], -32600);
+    for id in 2..=64 {
+        session.wire.run(id, "hold").await;
+    }
+    session.wire.run(65, "hold").await;
+    let refused = session.wire.get().await;
+    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(65), &json!("queue_full")));
+    // What frees places still gets through.
+    session.wire.ask(66, "code.cancel", json!({ "request_id": 1 })).await;
+    let got = [session.wire.get().await["id"].clone(), session.wire.get().await["id"].clone()];
+    assert!(got.contains(&json!(66)) && got.contains(&json!(1)));
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_takes_its_runs_with_it() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "hold").await;
+    session.wire.stream(2, "hold").await;
+    session.wire.run(3, "wait").await;
+    product.until_running(3).await;
+    let other = connect(&product);
+    let crate::client::Session { wire, .. } = session;
+    drop(wire);
+    timeout(PATIENCE, product.until_dropped(3)).await.expect("cancelled");
+    drop(other);
+}
+
+#[tokio::test]
+async fn a_client_that_closed_only_its_own_side_gets_its_replies() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    // The last line has no newline, as `printf` leaves it.
+    session.wire.stream(1, "hold").await;
+    let run = r#"{"jsonrpc":"2.0","id":2,"method":"code.run","params":{"language":"py","code":"say hi"}}"#;
+    session.wire.raw(run).await;
+    session.wire.writer.shutdown().await.unwrap();
+    let mut got = vec![session.wire.get().await, session.wire.get().await];
+    got.sort_by_key(|message| message["id"].as_i64());
+    assert_eq!((&got[0]["method"], &got[1]["id"]), (&json!("code.started"), &json!(2)));
+    // Long after: still served, not cancelled.
+    assert!(timeout(Duration::from_millis(600), session.wire.next()).await.is_err());
+    assert_eq!(product.dropped(), 0);
+    session.stop.cancel();
+    product.change(|s| s.enabled = false);
+}
+
+#[tokio::test]
+async fn a_client_that_closed_its_own_side_and_then_everything_is_gone() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "hold").await;
+    session.wire.writer.shutdown().await.unwrap();
+    product.until_running(1).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(product.dropped(), 0);
+    let crate::client::Session { wire, .. } = session;
+    drop(wire);
+    timeout(PATIENCE, product.until_dropped(1)).await.expect("cancelled");
+}
+
+#[tokio::test]
+async fn the_session_ends_once_a_half_closed_client_has_its_replies() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "say hi").await;
+    session.wire.writer.shutdown().await.unwrap();
+    assert_eq!(session.wire.get().await["id"], 1);
+    assert_eq!(session.wire.next().await, None);
+    session.ended().await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_costs_bounded_memory_and_its_output_is_counted() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    // 400 MB of output that nobody reads.
+    session.wire.stream(1, "chunks 4000 100000").await;
+    let started = Instant::now();
+    while product.chunks_dropped() < 3000 && started.elapsed() < PATIENCE {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(product.chunks_dropped() >= 3000, "{} dropped", product.chunks_dropped());
+    // It then reads after all: everything adds up, and the reply is the last.
+    let mut told = 0;
+    loop {
+        let message = session.wire.get().await;
+        if message["id"] == 1 {
+            assert_eq!(message["result"]["output_bytes"]["stdout"], 400_000_000);
+            break;
+        }
+        told += message["params"]["text"].as_str().map_or(0, str::len);
+        assert!(message["params"]["missed"].as_u64().is_none_or(|missed| missed > 0));
+    }
+    assert!(told < 100 * 100_000, "{told} bytes were kept");
+}
+
+#[tokio::test]
+async fn requests_nobody_reads_the_answers_of_are_not_read_on() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"hello\"}\n".repeat(1000);
+    let mut sent = 0;
+    let flood = async {
+        loop {
+            session.wire.raw(&hello).await;
+            sent += hello.len();
+        }
+    };
+    assert!(timeout(Duration::from_millis(1500), flood).await.is_err());
+    assert!(sent < 8 << 20, "{sent} bytes of requests were taken without an answer being read");
+}
+
+#[tokio::test]
+async fn a_stop_lets_runs_be_answered_first() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.stream(1, "hold").await;
+    let run = session.wire.get().await["params"]["run_id"].as_str().unwrap().parse().unwrap();
+    session.stop.cancel();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    use sandtray_core::ipc::door::Runs;
+    assert!(product.cancel(product.clients()[0].id, run).await);
+    assert_eq!(session.wire.get().await["result"]["status"], "cancelled");
+    assert_eq!(session.wire.next().await, None);
+    session.ended().await;
+}
+
+#[tokio::test]
+async fn a_large_reply_arrives_whole() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "files 5000000").await;
+    assert_eq!(session.wire.get().await["result"]["files"]["big"].as_str().unwrap().len(), 5_000_000);
+}
