@@ -27,7 +27,10 @@ const PAGE_BYTES: u64 = 4096;
 /// Free pages are given back to the disk once there are this many, and once they are a quarter of the file.
 const FREE_PAGES: u64 = 4096;
 /// Pages given back in one step.
-const VACUUM_STEP: u32 = 256;
+const VACUUM_STEP: u64 = 256;
+/// Pages of the word index merged in one step.
+const MERGE_STEP: u32 = 16;
+pub(super) const STEP_BYTES: u64 = VACUUM_STEP * PAGE_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -138,6 +141,16 @@ impl Store {
         }
         self.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_STEP})"))?;
         Ok(true)
+    }
+
+    /// Merges a little of the word index. False where there was nothing to merge.
+    pub(super) fn merge(&self) -> rusqlite::Result<bool> {
+        let before = self.connection.total_changes();
+        self.connection
+            .prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?
+            .execute([MERGE_STEP])?;
+        // The statement itself is one change.
+        Ok(self.connection.total_changes() - before >= 2)
     }
 
     pub(super) fn checkpoint(&self, how: Checkpoint) -> rusqlite::Result<()> {

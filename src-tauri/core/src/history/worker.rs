@@ -25,6 +25,8 @@ const PRUNE_RUNS: u32 = 16;
 const PRUNE_BYTES: u64 = 1 << 20;
 /// Written since the last checkpoint, before a quiet moment is used for the next.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
+/// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
+const QUIET: Duration = Duration::from_millis(200);
 /// How often the age of runs is looked at when nothing else happens.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
@@ -89,10 +91,14 @@ impl Worker {
                 (_, Err(mpsc::error::TryRecvError::Disconnected)) => break,
                 (Tidy::More, Err(mpsc::error::TryRecvError::Empty)) => None,
                 (Tidy::Done, Err(mpsc::error::TryRecvError::Empty)) => {
-                    match waits.block_on(async { tokio::time::timeout(IDLE, commands.recv()).await }) {
+                    let wait = if self.unwritten > CHECKPOINT_BYTES { QUIET } else { IDLE };
+                    match waits.block_on(async { tokio::time::timeout(wait, commands.recv()).await }) {
                         Ok(Some(command)) => Some(command),
                         Ok(None) => break,
-                        Err(_) => None,
+                        Err(_) => {
+                            self.checkpoint();
+                            None
+                        }
                     }
                 }
             };
@@ -209,25 +215,31 @@ impl Worker {
         Ok(())
     }
 
-    /// One step of what can wait: pruning, giving pages back, writing the log into the database.
+    /// One step of what can wait: pruning, then merging the word index, then giving pages back.
     fn tidy(&mut self) -> Tidy {
-        if self.prune() == Tidy::More && self.store.is_some() {
+        if self.prune() == Tidy::More {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
-        let result = match store.shrink() {
-            Ok(true) => return Tidy::More,
-            Ok(false) if self.unwritten > CHECKPOINT_BYTES => {
-                self.unwritten = 0;
-                store.checkpoint(Checkpoint::Passive)
+        match store.merge().and_then(|more| if more { Ok(true) } else { store.shrink() }) {
+            Ok(true) => {
+                self.unwritten += store::STEP_BYTES;
+                Tidy::More
             }
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            tracing::warn!("the history could not be tidied: {error}");
+            Ok(false) => Tidy::Done,
+            Err(error) => {
+                tracing::warn!("the history could not be tidied: {error}");
+                Tidy::Done
+            }
         }
-        Tidy::Done
+    }
+
+    /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
+    fn checkpoint(&mut self) {
+        self.unwritten = 0;
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(Checkpoint::Passive)) {
+            tracing::warn!("the history's log could not be written back: {error}");
+        }
     }
 
     /// One step. [`Tidy::More`] where there may be more to do.
