@@ -54,6 +54,8 @@ pub(super) struct Worker {
     set_asides: u32,
     news: watch::Sender<Option<SetAside>>,
     unwritten: u64,
+    /// A run was deleted by the owner, and words of it may still be in the index.
+    purging: bool,
 }
 
 /// Work that is left after a step of tidying.
@@ -77,6 +79,7 @@ impl Worker {
             set_asides: 0,
             news,
             unwritten: 0,
+            purging: false,
         };
         worker.opened()?;
         Ok(worker)
@@ -96,7 +99,7 @@ impl Worker {
                         Ok(Some(command)) => Some(command),
                         Ok(None) => break,
                         Err(_) => {
-                            self.checkpoint();
+                            self.checkpoint(Checkpoint::Passive);
                             None
                         }
                     }
@@ -127,7 +130,7 @@ impl Worker {
             }
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
             Command::Get(id, answer) => drop(answer.send(self.with(|store| store.get(id)))),
-            Command::Delete(id, answer) => drop(answer.send(self.with(|store| store.delete(id)))),
+            Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
             Command::Configure(settings) => {
@@ -146,6 +149,15 @@ impl Worker {
         }
         self.unwritten += store::weight(&record);
         self.with(|store| store.insert(&record))
+    }
+
+    fn delete(&mut self, id: RunId) -> Result<bool, HistoryError> {
+        let deleted = self.with(|store| store.delete(id))?;
+        if deleted {
+            self.with(|store| store.begin_purge())?;
+            self.purging = true;
+        }
+        Ok(deleted)
     }
 
     /// Starts a new file: nothing of the old one is left anywhere.
@@ -226,7 +238,12 @@ impl Worker {
                 self.unwritten += store::STEP_BYTES;
                 Tidy::More
             }
-            Ok(false) => Tidy::Done,
+            Ok(false) => {
+                if std::mem::take(&mut self.purging) {
+                    self.checkpoint(Checkpoint::Truncate);
+                }
+                Tidy::Done
+            }
             Err(error) => {
                 tracing::warn!("the history could not be tidied: {error}");
                 Tidy::Done
@@ -235,9 +252,9 @@ impl Worker {
     }
 
     /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
-    fn checkpoint(&mut self) {
+    fn checkpoint(&mut self, how: Checkpoint) {
         self.unwritten = 0;
-        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(Checkpoint::Passive)) {
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {
             tracing::warn!("the history's log could not be written back: {error}");
         }
     }

@@ -41,7 +41,8 @@ async fn what_is_no_database_of_ours_is_set_aside_whole() {
         }
     };
     let bytes = |content: &'static [u8]| move |folder: &Folder| fs::write(folder.file(), content.repeat(3000)).unwrap();
-    let cases: [(&dyn Fn(&Folder), &str); 5] = [
+    type Make<'a> = &'a dyn Fn(&Folder);
+    let cases: [(Make<'_>, &str); 5] = [
         (&bytes(b"garbage \0\xff"), "not a database"),
         (&bytes(b"SQLite format 3\0"), "damaged"),
         (&foreign("CREATE TABLE cookies (x); INSERT INTO cookies VALUES (1)"), "another program"),

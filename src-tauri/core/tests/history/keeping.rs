@@ -67,6 +67,25 @@ async fn what_is_deleted_is_in_no_file() {
 }
 
 #[tokio::test]
+async fn the_words_of_a_deleted_run_leave_the_index_soon_after() {
+    let folder = Folder::new();
+    let history = folder.open().await;
+    for number in 0..200 {
+        history.record(record_at(minutes_ago(3), &format!("word{number} other{number}"))).await.unwrap();
+    }
+    let record = record_at(minutes_ago(2), "zqdeletedword");
+    history.record(record.clone()).await.unwrap();
+    assert!(history.delete(record.row.run_id).await.unwrap());
+    for _ in 0..1000 {
+        if !folder.holds("zqdeletedword") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the index still holds the word");
+}
+
+#[tokio::test]
 async fn clearing_leaves_nothing_and_work_goes_on() {
     let folder = Folder::new();
     let history = folder.open().await;
