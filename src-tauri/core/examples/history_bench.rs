@@ -36,8 +36,10 @@ async fn main() -> Result<(), Failure> {
     println!("open: {:.1} ms; {:?}", millis(started.elapsed()), history.stats().await?);
     queries(&history).await?;
 
+    history.configure(HistorySettings { max_runs: runs as u32, ..settings.clone() }).await?;
+    report("insert where each prunes one", insert(&history, runs, SAMPLE, limits).await?);
     history.configure(HistorySettings { max_runs: (runs / 2) as u32, ..settings }).await?;
-    report("insert while pruning half", insert(&history, runs, SAMPLE, limits).await?);
+    report("insert while pruning half", insert(&history, runs + SAMPLE, SAMPLE, limits).await?);
     let started = Instant::now();
     while history.stats().await?.runs > (runs / 2) as u64 {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -148,7 +150,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         stdin: Bytes::new(),
         limits,
         overflow: Overflow::Kill,
-        label: (number % 3 == 0).then(|| format!("step {number} of the report")),
+        label: number.is_multiple_of(3).then(|| format!("step {number} of the report")),
     };
     let client = Client { id: ClientId(1), name: format!("agent-{}", number % 7), pid: Some(4711), program: None };
     let output = Bytes::from(vec![b'x'; 2000]);
@@ -160,7 +162,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         _ => Vec::new(),
     };
     let outcome = Outcome {
-        status: if number % 1000 == 0 { Status::OutOfMemory } else { Status::Ok },
+        status: if number.is_multiple_of(1000) { Status::OutOfMemory } else { Status::Ok },
         exit_code: 0,
         stdout: Captured { produced: 2000, bytes: output },
         stderr: Captured::default(),
