@@ -1,1 +1,3 @@
+//! The harness: a whole service on a real engine, and agents that talk to it.
 
+pub mod rig;

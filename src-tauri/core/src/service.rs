@@ -95,7 +95,8 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         nudge: Arc::new(move || nudged.nudge()),
     });
     let limits = settings.limits();
-    let door = Door { supervisor: supervisor.clone(), limits: Arc::new(move || limits), history: opened.history.clone() };
+    let door =
+        Door { supervisor: supervisor.clone(), limits: Arc::new(move || limits), history: opened.history.clone() };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {
