@@ -177,7 +177,7 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
 
 /// What /proc and /sys tell about the machine. Naming any replaces the engine's own list, so that list is here whole,
 /// and after it what tells of the host's boot, disks, drivers, devices and make.
-const MASKED: [&str; 31] = [
+const MASKED: [&str; 35] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -203,10 +203,15 @@ const MASKED: [&str; 31] = [
     "/proc/mdstat",
     "/proc/modules",
     "/proc/partitions",
+    // Anybody may write here: a trigger in the host's kernel.
+    "/proc/pressure",
     "/proc/swaps",
     "/proc/sysrq-trigger",
     "/proc/vmallocinfo",
     "/sys/block",
+    "/sys/bus",
+    "/sys/class/block",
+    "/sys/dev",
     "/sys/devices/virtual/dmi",
     "/sys/kernel",
     "/sys/module",
