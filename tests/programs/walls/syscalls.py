@@ -1,6 +1,6 @@
 """Makes every forbidden system call, each in a child, with arguments that are wrong. A call that the filter lets through
 complains of them (EFAULT, EINVAL, EBADF, ...) or succeeds; one that it stops says EPERM or ENOSYS whatever it is given."""
-import ctypes, errno, json, os, platform
+import ctypes, errno, json, os, platform, signal
 
 libc = ctypes.CDLL(None, use_errno=True)
 BAD = -1  # no such address, descriptor, process or flag
@@ -57,6 +57,7 @@ def answer(number, arguments):
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        signal.alarm(2)  # some of them wait
         buffer = ctypes.create_string_buffer(4096)
         words = {"buffer": ctypes.addressof(buffer), "pid": os.getpid()}
         arguments = [ctypes.c_long(words.get(a, a) if isinstance(a, str) else a) for a in arguments]
