@@ -4,6 +4,8 @@
 //! that PID 1 is the program. What the launcher adds is tested with the executor. Each attack prints what succeeded; the
 //! last test takes walls away and sees that the same programs then do succeed.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of a test fail it by panicking")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
