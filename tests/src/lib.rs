@@ -1,1 +1,4 @@
+//! What the suites share.
 
+#[cfg(unix)]
+pub mod scripted;

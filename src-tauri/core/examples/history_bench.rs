@@ -148,7 +148,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         stdin: Bytes::new(),
         limits,
         overflow: Overflow::Kill,
-        label: (number % 3 == 0).then(|| format!("step {number} of the report")),
+        label: number.is_multiple_of(3).then(|| format!("step {number} of the report")),
     };
     let client = Client { id: ClientId(1), name: format!("agent-{}", number % 7), pid: Some(4711), program: None };
     let output = Bytes::from(vec![b'x'; 2000]);
@@ -160,7 +160,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         _ => Vec::new(),
     };
     let outcome = Outcome {
-        status: if number % 1000 == 0 { Status::OutOfMemory } else { Status::Ok },
+        status: if number.is_multiple_of(1000) { Status::OutOfMemory } else { Status::Ok },
         exit_code: 0,
         stdout: Captured { produced: 2000, bytes: output },
         stderr: Captured::default(),

@@ -56,12 +56,7 @@ pub struct Leases {
 
 impl Leases {
     /// A container with the run's own limits. Dropping the future lets go of the container too, however far it has come.
-    pub async fn take(
-        &self,
-        engine: &Arc<dyn Engine>,
-        image: &ImageInfo,
-        run: &RunSpec,
-    ) -> Result<Lease, EngineError> {
+    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),
             language: run.language,
@@ -72,9 +67,9 @@ impl Leases {
         // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
         let presence = self.janitor.expect();
         let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone(), presence));
-        making.await.unwrap_or_else(|error| {
-            Err(EngineError::Broken { doing: "make a container", message: error.to_string() })
-        })
+        making
+            .await
+            .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
     }
 }
 

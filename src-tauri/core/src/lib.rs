@@ -4,11 +4,12 @@
 //! `run, name, language, error <- policy, queue, collector, launcher, engine, event <- executor, history <- supervisor <- ipc`.
 
 pub mod codec;
+pub mod collector;
 pub mod disk;
 pub mod engine;
 pub mod error;
-pub mod executor;
 pub mod event;
+pub mod executor;
 pub mod history;
 pub mod instance;
 pub mod ipc;
@@ -21,8 +22,8 @@ pub mod paths;
 pub mod policy;
 pub mod protocol;
 pub mod queue;
-pub mod collector;
 pub mod run;
+pub mod service;
 pub mod settings;
 pub mod supervisor;
 pub mod time;

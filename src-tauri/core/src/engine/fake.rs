@@ -16,8 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble, Exit,
-    Frame, ImageInfo, LayerEvent, PullError,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
+    Exit, Frame, ImageInfo, LayerEvent, PullError,
 };
 use crate::launcher::Nonce;
 use crate::run::Stream;
@@ -198,7 +198,8 @@ impl Engine for Fake {
                 container.exit = exit;
             }
         });
-        let output = stream::unfold(output, |mut output| async { output.recv().await.map(|frame| (Ok(frame), output)) });
+        let output =
+            stream::unfold(output, |mut output| async { output.recv().await.map(|frame| (Ok(frame), output)) });
         Ok(Attached { input: Box::pin(input), output: output.boxed() })
     }
 
@@ -284,7 +285,9 @@ impl Stage {
                 "oom" => (self.oom, code) = (1, 137),
                 "exit" => code = rest.parse().unwrap_or(0),
                 "hang" => std::future::pending().await,
-                "die" => return Some(Exit { running: false, exit_code: 137, oom_killed: rest == "oom", started_at: None }),
+                "die" => {
+                    return Some(Exit { running: false, exit_code: 137, oom_killed: rest == "oom", started_at: None });
+                }
                 _ => {}
             }
         }

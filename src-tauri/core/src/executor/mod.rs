@@ -222,7 +222,13 @@ impl Run {
         }
     }
 
-    async fn judge(mut self, cause: Cause, container: Container, spec: &RunSpec, image: String) -> Result<Outcome, RunError> {
+    async fn judge(
+        mut self,
+        cause: Cause,
+        container: Container,
+        spec: &RunSpec,
+        image: String,
+    ) -> Result<Outcome, RunError> {
         let over = Instant::now();
         let Some(began) = self.began else { return self.never_began(cause, container, spec, image).await };
         if !matches!(cause, Cause::OutputLimit) {
@@ -260,7 +266,13 @@ impl Run {
     }
 
     /// The program was never started: cancelled in time, or our own failing.
-    async fn never_began(self, cause: Cause, container: Container, spec: &RunSpec, image: String) -> Result<Outcome, RunError> {
+    async fn never_began(
+        self,
+        cause: Cause,
+        container: Container,
+        spec: &RunSpec,
+        image: String,
+    ) -> Result<Outcome, RunError> {
         let said = self.stderr.finish().await.bytes;
         let said = String::from_utf8_lossy(&said);
         let fault = match cause {

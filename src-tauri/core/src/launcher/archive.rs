@@ -285,7 +285,8 @@ fn number(field: &[u8]) -> Option<u64> {
 }
 
 fn checksum_holds(block: &[u8]) -> bool {
-    let sum: u64 = block.iter().enumerate().map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte })).sum();
+    let sum: u64 =
+        block.iter().enumerate().map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte })).sum();
     number(&block[148..156]) == Some(sum)
 }
 

@@ -171,7 +171,13 @@ impl Report {
     }
 
     /// Takes bytes up to `end`, across pushes; fails where they pass `most`.
-    fn read_until(&mut self, end: u8, most: usize, mut bytes: Bytes, steps: &mut Vec<Step>) -> Option<(Vec<u8>, Bytes)> {
+    fn read_until(
+        &mut self,
+        end: u8,
+        most: usize,
+        mut bytes: Bytes,
+        steps: &mut Vec<Step>,
+    ) -> Option<(Vec<u8>, Bytes)> {
         let at = memchr::memchr(end, &bytes);
         let taken = bytes.split_to(at.unwrap_or(bytes.len()));
         if self.partial.len() + taken.len() > most {
@@ -220,7 +226,8 @@ mod tests {
         header.set_size(2);
         header.set_mode(0o644);
         tar.append_data(&mut header, "work/out/f", &b"hi"[..]).unwrap();
-        let mut stream = b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000\nmain.py\0left\0out\0\0".to_vec();
+        let mut stream =
+            b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000\nmain.py\0left\0out\0\0".to_vec();
         stream.extend(tar.into_inner().unwrap());
         stream
     }

@@ -32,10 +32,22 @@ const FIRST_GUESS: Duration = Duration::from_secs(1);
 pub(super) enum Command {
     Submit(Box<Pending>),
     /// Without a client: the owner's Stop.
-    Cancel { client: Option<ClientId>, run: RunId, reply: oneshot::Sender<bool> },
-    Enable { enabled: bool, reply: oneshot::Sender<()> },
-    Pull { language: Language, reply: oneshot::Sender<Result<(), RunError>> },
-    Shutdown { reply: oneshot::Sender<()> },
+    Cancel {
+        client: Option<ClientId>,
+        run: RunId,
+        reply: oneshot::Sender<bool>,
+    },
+    Enable {
+        enabled: bool,
+        reply: oneshot::Sender<()>,
+    },
+    Pull {
+        language: Language,
+        reply: oneshot::Sender<Result<(), RunError>>,
+    },
+    Shutdown {
+        reply: oneshot::Sender<()>,
+    },
     /// A caller went away.
     Tidy,
 }
@@ -450,9 +462,8 @@ impl Actor {
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() < self.concurrency {
             let (images, settings) = (&self.images, &self.parts.settings);
-            let ready = |pending: &Pending| {
-                images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned()
-            };
+            let ready =
+                |pending: &Pending| images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned();
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
             let Some(image) = ready(&pending) else { return };
             let run = pending.spec.id;

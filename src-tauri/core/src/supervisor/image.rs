@@ -35,7 +35,10 @@ pub(super) async fn pull(
     let result = match fetched {
         Ok(()) => match engine.image(&image).await {
             Ok(Some(info)) => Ok(Some(info)),
-            Ok(None) => Err(failed(&image, PullError::Other { message: "the engine says it fetched it, but does not have it.".into() })),
+            Ok(None) => Err(failed(
+                &image,
+                PullError::Other { message: "the engine says it fetched it, but does not have it.".into() },
+            )),
             Err(error) => Err(unavailable(error, &image)),
         },
         Err(error) => Err(failed(&image, error)),
@@ -65,9 +68,10 @@ fn failed(image: &str, error: PullError) -> RunError {
 fn unavailable(error: EngineError, image: &str) -> RunError {
     match error {
         EngineError::Unavailable(trouble) => RunError::Engine(trouble),
-        error @ (EngineError::NoImage | EngineError::NoContainer | EngineError::Refused { .. } | EngineError::Broken { .. }) => {
-            failed(image, PullError::Other { message: error.to_string() })
-        }
+        error @ (EngineError::NoImage
+        | EngineError::NoContainer
+        | EngineError::Refused { .. }
+        | EngineError::Broken { .. }) => failed(image, PullError::Other { message: error.to_string() }),
     }
 }
 

@@ -19,11 +19,20 @@ use super::{Recorder, WallCheck};
 /// The end of a task.
 #[derive(Debug)]
 pub(super) enum Done {
-    Run { run: RunId, answered: Answered },
+    Run {
+        run: RunId,
+        answered: Answered,
+    },
     /// The image went away between the look at it and the container; the run goes back into the queue.
     NeedsImage(Box<Pending>),
-    Image { image: String, result: Result<Option<ImageInfo>, RunError> },
-    Walls { engine: Arc<dyn Engine>, result: Result<(), RunError> },
+    Image {
+        image: String,
+        result: Result<Option<ImageInfo>, RunError>,
+    },
+    Walls {
+        engine: Arc<dyn Engine>,
+        result: Result<(), RunError>,
+    },
     Swept,
     /// Those who waited for the last container to go have been told.
     Quiet,

@@ -182,7 +182,8 @@ async fn clients_take_turns_and_history_is_written_in_order_of_ending() {
     let other = rig.start(2, "exit 0");
     rig.queued(6).await;
     rig.fake.open("gate");
-    let ids: Vec<RunId> = [first.id, flood[0].id, other.id].into_iter().chain(flood[1..].iter().map(|run| run.id)).collect();
+    let ids: Vec<RunId> =
+        [first.id, flood[0].id, other.id].into_iter().chain(flood[1..].iter().map(|run| run.id)).collect();
     for run in [first, other].into_iter().chain(flood) {
         assert_eq!(run.status().await, Status::Ok);
     }
@@ -240,7 +241,8 @@ async fn off_while_a_container_is_being_made_leaves_none() {
 #[tokio::test]
 async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
     let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Downloading { current: 1, total: 2 }), layer(LayerStep::Complete)]);
+    rig.fake
+        .script_pull(PYTHON, vec![layer(LayerStep::Downloading { current: 1, total: 2 }), layer(LayerStep::Complete)]);
     let runs: Vec<Started> = (0..10).map(|client| rig.start(client, "exit 0")).collect();
     for run in runs {
         assert_eq!(run.status().await, Status::Ok);

@@ -37,7 +37,10 @@ fn harvest(files: &[(&str, &str)], skipped: &[(&str, SkipReason)]) -> Harvest {
     Harvest {
         files: files
             .iter()
-            .map(|(name, text)| OutputFile { name: FileName::parse(name).unwrap(), bytes: Bytes::from((*text).to_owned()) })
+            .map(|(name, text)| OutputFile {
+                name: FileName::parse(name).unwrap(),
+                bytes: Bytes::from((*text).to_owned()),
+            })
             .collect(),
         skipped: skipped.iter().map(|(name, reason)| SkippedFile { name: (*name).into(), reason: *reason }).collect(),
     }
@@ -55,7 +58,8 @@ fn plain_files_come_back_with_their_names() {
         long(b'0', format!("work/out/{longest}").as_bytes(), b"long"),
         entry(b'0', b"tmp/.sandtray.log", b"   \n"),
     ]);
-    let expected = [("a..b.txt", "dots"), ("-rf", "dash"), ("new\nline", ""), ("d/old", "old type"), (&*longest, "long")];
+    let expected =
+        [("a..b.txt", "dots"), ("-rf", "dash"), ("new\nline", ""), ("d/old", "old type"), (&*longest, "long")];
     assert_eq!(read(&stream, 1000), (harvest(&expected, &[]), true));
 }
 
@@ -95,7 +99,9 @@ fn whatever_is_no_plain_file_is_named_and_left_out() {
 
 #[test]
 fn out_itself_may_be_anything() {
-    for (kind, reason) in [(b'2', SkipReason::Symlink), (b'6', SkipReason::SpecialFile), (b'0', SkipReason::SpecialFile)] {
+    for (kind, reason) in
+        [(b'2', SkipReason::Symlink), (b'6', SkipReason::SpecialFile), (b'0', SkipReason::SpecialFile)]
+    {
         let stream = with_end(&[entry(kind, b"work/out", b"")]);
         assert_eq!(read(&stream, 1000).0, harvest(&[], &[("out", reason)]));
     }
@@ -109,7 +115,10 @@ fn files_over_the_budget_are_skipped_and_those_that_still_fit_are_kept() {
         entry(b'0', b"work/out/c", &[b'c'; 400]),
     ]);
     let (found, _) = read(&stream, 1000);
-    assert_eq!(found.files.iter().map(|file| (file.name.as_str(), file.bytes.len())).collect::<Vec<_>>(), [("a", 600), ("c", 400)]);
+    assert_eq!(
+        found.files.iter().map(|file| (file.name.as_str(), file.bytes.len())).collect::<Vec<_>>(),
+        [("a", 600), ("c", 400)]
+    );
     assert_eq!(found.skipped, harvest(&[], &[("b", SkipReason::TooLarge)]).skipped);
 }
 
@@ -171,10 +180,7 @@ fn what_tar_could_not_read_is_told() {
         tar: work/out/sock: socket ignored\n\
         tar: Exiting with failure status due to previous errors\n   \n";
     let stream = with_end(&[entry(b'0', b"tmp/.sandtray.log", log.as_bytes())]);
-    let skipped = [
-        ("secret", SkipReason::Unreadable),
-        ("it's", SkipReason::Unreadable),
-        ("sock", SkipReason::SpecialFile),
-    ];
+    let skipped =
+        [("secret", SkipReason::Unreadable), ("it's", SkipReason::Unreadable), ("sock", SkipReason::SpecialFile)];
     assert_eq!(read(&stream, 1000).0, harvest(&[], &skipped));
 }

@@ -7,6 +7,8 @@
 //! - `files SIZE`: returns one file.
 //! - `full`, `panic`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -29,7 +31,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 #[derive(Clone)]
-pub(crate) struct Scripted(Arc<Inner>);
+pub struct Scripted(Arc<Inner>);
 
 struct Inner {
     snapshot: watch::Sender<Snapshot>,
@@ -41,7 +43,7 @@ struct Inner {
 }
 
 impl Scripted {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(Arc::new(Inner {
             snapshot: watch::channel(snapshot()).0,
             live: Mutex::default(),
@@ -52,28 +54,28 @@ impl Scripted {
         }))
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+    pub fn change(&self, change: impl FnOnce(&mut Snapshot)) {
         self.0.snapshot.send_modify(change);
     }
 
-    pub(crate) async fn until_running(&self, count: usize) {
+    pub async fn until_running(&self, count: usize) {
         self.0.running.subscribe().wait_for(|running| *running == count).await.unwrap();
     }
 
     /// Waits until so many runs were ended by dropping their future.
-    pub(crate) async fn until_dropped(&self, count: usize) {
+    pub async fn until_dropped(&self, count: usize) {
         self.0.dropped.subscribe().wait_for(|dropped| *dropped == count).await.unwrap();
     }
 
-    pub(crate) fn dropped(&self) -> usize {
+    pub fn dropped(&self) -> usize {
         *self.0.dropped.borrow()
     }
 
-    pub(crate) fn chunks_dropped(&self) -> usize {
+    pub fn chunks_dropped(&self) -> usize {
         self.0.chunks_dropped.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn clients(&self) -> Vec<Client> {
+    pub fn clients(&self) -> Vec<Client> {
         self.0.seen.lock().unwrap().iter().map(|(client, _)| client.clone()).collect()
     }
 
@@ -193,7 +195,7 @@ fn outcome(spec: &RunSpec) -> Outcome {
     }
 }
 
-pub(crate) fn ready() -> EngineState {
+pub fn ready() -> EngineState {
     EngineState::Ready(EngineInfo {
         name: "Scripted".into(),
         version: "1".into(),
@@ -210,11 +212,11 @@ fn snapshot() -> Snapshot {
     Snapshot { enabled: true, engine: ready(), images: Vec::new(), running: Vec::new(), queued: Vec::new() }
 }
 
-pub(crate) fn pulling(fraction: f64) -> ImageStatus {
+pub fn pulling(fraction: f64) -> ImageStatus {
     let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20 };
     ImageStatus { language: Language::Python, image: "python:3.12-slim".into(), state: ImageState::Pulling(figure) }
 }
 
-pub(crate) fn live(run_id: RunId) -> LiveRun {
+pub fn live(run_id: RunId) -> LiveRun {
     LiveRun { run_id, language: Language::Python, client: "c".into(), label: None, since: SystemTime::UNIX_EPOCH }
 }
