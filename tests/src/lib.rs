@@ -1,4 +1,5 @@
 //! What the suites share.
 
+pub mod rig;
 #[cfg(unix)]
 pub mod scripted;

@@ -5,7 +5,8 @@
 //! - `wait`: never starts; runs until it is cancelled.
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
-//! - `full`, `panic`.
+//! - `binary`: prints bytes that are not text on both streams.
+//! - `exit CODE`, `timeout`, `full`, `panic`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
 
@@ -30,6 +31,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub const BINARY: &[u8] = b"a\xff\x1b[2J\x00\r\n";
+
 #[derive(Clone)]
 pub struct Scripted(Arc<Inner>);
 
@@ -40,6 +43,12 @@ struct Inner {
     dropped: watch::Sender<usize>,
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Scripted {
@@ -73,6 +82,10 @@ impl Scripted {
 
     pub fn chunks_dropped(&self) -> usize {
         self.0.chunks_dropped.load(Ordering::SeqCst)
+    }
+
+    pub fn specs(&self) -> Vec<RunSpec> {
+        self.0.seen.lock().unwrap().iter().map(|(_, spec)| spec.clone()).collect()
     }
 
     pub fn clients(&self) -> Vec<Client> {
@@ -121,6 +134,27 @@ impl Scripted {
             "files" => {
                 let name = FileName::parse("big").unwrap();
                 outcome.files = vec![OutputFile { name, bytes: vec![b'x'; numbers[0]].into() }];
+            }
+            "binary" => {
+                for (stream, bytes) in [(Stream::Stdout, BINARY), (Stream::Stderr, b"\x1b[2J\x00err".as_slice())] {
+                    let bytes = Bytes::from_static(bytes);
+                    let captured = Captured { bytes: bytes.clone(), produced: bytes.len() as u64 };
+                    match stream {
+                        Stream::Stdout => outcome.stdout = captured,
+                        Stream::Stderr => outcome.stderr = captured,
+                    }
+                    let chunk = OutputChunk { stream, bytes, missed: 0 };
+                    progress.output.as_ref().map(|output| output.try_send(chunk));
+                }
+            }
+            "exit" => {
+                outcome.status = Status::Failed;
+                outcome.exit_code = numbers[0] as i32;
+            }
+            "timeout" => {
+                outcome.status = Status::Timeout;
+                outcome.exit_code = 137;
+                outcome.left_behind = vec!["x.png".into()];
             }
             "full" => return Err(RunError::QueueFull { waiting: 3, retry_after: Duration::from_secs(2) }),
             "panic" => panic!("as the script says"),

@@ -38,17 +38,17 @@ pub struct Recipe {
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The compiler gets the variables that it needs; the program, started by `exec`, does not see them.
+/// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.
 const GO: &str = "\
 p=main.go; if [ -f go.mod ]; then p=.; else for f in *.go; do case $f in main.go|*_test.go|'*.go') ;; *) p=\"$p $f\";; esac; done; fi
 env HOME=/tmp GOCACHE=/tmp/go-cache GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off GOTOOLCHAIN=local \
 CGO_ENABLED=0 go build -o /tmp/program $p || exit
-exec /tmp/program";
+unset PWD OLDPWD SHLVL; exec /tmp/program";
 
 /// The official image's rustc is a rustup proxy, which looks for its toolchain where RUSTUP_HOME says.
 const RUST: &str = "\
 env RUSTUP_HOME=/usr/local/rustup CARGO_HOME=/tmp/cargo rustc --edition 2021 -O -o /tmp/program main.rs || exit
-exec /tmp/program";
+unset PWD OLDPWD SHLVL; exec /tmp/program";
 
 const PYTHON: Recipe = Recipe {
     name: "python",

@@ -22,6 +22,7 @@ pub mod paths;
 pub mod policy;
 pub mod protocol;
 pub mod queue;
+pub mod recorder;
 pub mod run;
 pub mod service;
 pub mod settings;

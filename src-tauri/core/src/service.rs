@@ -1,43 +1,137 @@
-//! The product put together: settings, history, engine, supervisor and door, started and stopped as one.
+//! The whole product in one piece: settings, history, engine, supervisor and the local socket, started in the right order
+//! and stopped in the other. The app and `sandtray serve` are both this and nothing else.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
 
-use crate::paths::Paths;
-use crate::supervisor::Supervisor;
+use crate::engine::discovery::{self, Places};
+use crate::engine::docker::DockerConnector;
+use crate::engine::health::{Health, HealthConfig, HealthHandle};
+use crate::history::{History, HistoryError};
+use crate::instance::{Instance, InstanceError};
+use crate::ipc::{self, BindError, Listener, Serving, door::Door};
+use crate::janitor::Janitor;
+use crate::lease::Leases;
+use crate::paths::{Paths, PathsError};
+use crate::recorder::HistoryRecorder;
+use crate::settings::{Settings, SettingsError};
+use crate::supervisor::{Parts, Supervisor};
+use crate::wall_check::Probe;
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Options {
     pub paths: Paths,
-    /// Turns the capability on for the life of this service, whatever the settings say.
+    /// Turns the capability on for this start, whatever the settings say; they are not changed.
     pub enable: bool,
-    /// Instead of [`Paths::socket_file`].
+    /// Instead of the socket's usual place.
     pub socket: Option<PathBuf>,
 }
 
 #[derive(Debug)]
 pub struct Service {
     pub supervisor: Supervisor,
+    pub history: History,
+    pub health: HealthHandle,
+    pub settings: Settings,
     pub socket: PathBuf,
-    /// What the owner should know of the start: a settings file that was set aside, say.
+    /// What the owner should read: files that were set aside.
     pub notices: Vec<String>,
+    serving: Serving,
+    actor: JoinHandle<()>,
+    background: Vec<JoinHandle<()>>,
+    cancel: CancellationToken,
+    // Given up last: until then nobody else may use the data folder.
+    _instance: Instance,
 }
 
 #[derive(Debug, Error)]
 pub enum StartError {
-    #[error("This build of Sandtray has no service in it.")]
-    Missing,
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    #[error(transparent)]
+    Instance(#[from] InstanceError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
 }
 
+/// Must be called inside a tokio runtime. Returns when agents can connect; the engine is still being looked for then.
 pub async fn start(options: Options) -> Result<Service, StartError> {
-    drop(options);
-    Err(StartError::Missing)
+    let Options { paths, enable, socket } = options;
+    paths.ensure()?;
+    let instance = Instance::acquire(&paths)?;
+    let loaded = Settings::load(&paths.settings_file())?;
+    let mut settings = loaded.settings;
+    settings.enabled |= enable;
+    let opened = History::open(&paths.history_file(), settings.history.clone()).await?;
+    let listener = Listener::bind(&socket.map_or_else(|| paths.socket_file(), Ok)?)?;
+    let notices = [loaded.set_aside, opened.set_aside].into_iter().flatten().map(|aside| aside.to_string()).collect();
+
+    let cancel = CancellationToken::new();
+    let health_config = HealthConfig {
+        places: Places::of_this_process(settings.engine.clone()),
+        probe: Arc::new(discovery::on_disk),
+        connector: Arc::new(DockerConnector),
+    };
+    let (health, health_task) = Health::spawn(health_config, cancel.child_token());
+    let (janitor, janitor_task) = Janitor::spawn(cancel.child_token());
+    let (_, keep) = watch::channel(settings.history.keep);
+    let nudged = health.clone();
+    let (supervisor, actor) = Supervisor::spawn(Parts {
+        settings: settings.clone(),
+        leases: Leases { janitor, instance: instance.id().clone() },
+        recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), keep }),
+        wall_check: Arc::new(Probe { limits: settings.limits() }),
+        connections: health.watch(),
+        nudge: Arc::new(move || nudged.nudge()),
+    });
+    let limits = settings.limits();
+    let door =
+        Door { supervisor: supervisor.clone(), limits: Arc::new(move || limits), history: opened.history.clone() };
+    let socket = listener.path().to_owned();
+    let serving = ipc::serve(listener, door);
+    Ok(Service {
+        supervisor,
+        history: opened.history,
+        health,
+        settings,
+        socket,
+        notices,
+        serving,
+        actor,
+        background: vec![health_task, janitor_task],
+        cancel,
+        _instance: instance,
+    })
 }
 
 impl Service {
-    /// Answers what runs, leaves no container behind, closes the door.
+    /// Refuses what is new, ends what runs, tells the callers, and leaves no container behind where the engine lets it.
     pub async fn shutdown(self) {
-        self.supervisor.shutdown().await;
+        let Self { supervisor, history, serving, actor, background, cancel, .. } = self;
+        tokio::join!(supervisor.shutdown(), serving.stop());
+        drop(supervisor);
+        cancel.cancel();
+        // It ends by itself unless the engine hangs; what it leaves is swept at the next start.
+        actor.abort();
+        for task in background.into_iter().chain([actor]) {
+            if let Err(failure) = task.await
+                && failure.is_panic()
+            {
+                error!(%failure, "a part of the service failed");
+            }
+        }
+        if let Err(failure) = history.close().await {
+            warn!(%failure, "the history was not closed");
+        }
     }
 }

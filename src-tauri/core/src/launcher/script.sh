@@ -56,7 +56,8 @@ read_cpu
 cpu_before=$cpu
 read_now
 end=$((now + seconds))
-unset PWD OLDPWD
+# What a shell exports of itself is not the program's environment.
+unset PWD OLDPWD SHLVL
 printf '\036%s start\n' "$nonce" >&3
 $reset "$@" <&4 4<&- 3>&- 5>&- 6>&- &
 program=$!
