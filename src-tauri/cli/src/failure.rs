@@ -56,6 +56,10 @@ impl Failure {
         Self::new(format!("The output can't be written: {error}."))
     }
 
+    pub(crate) fn of_signals(error: &std::io::Error) -> Self {
+        Self::new(format!("Ctrl-C can't be heard: {error}."))
+    }
+
     pub(crate) fn report(self, json: bool) -> ExitCode {
         if self.silent {
             return ExitCode::from(self.code);

@@ -7,6 +7,7 @@ mod history;
 mod run;
 mod save;
 mod serve;
+mod signals;
 mod source;
 mod status;
 mod terminal;

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, Message};
 use crate::failure::{Failure, INTERRUPTED};
+use crate::signals::Signals;
 use crate::source;
 use crate::terminal::Cleaner;
 
@@ -74,9 +75,10 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     let (out, quiet) = (args.out.clone(), args.quiet);
     let request = request(args)?;
     let mut client = Client::connect(socket, "sandtray run").await?;
+    let mut ctrl_c = Signals::interrupt().map_err(|error| Failure::of_signals(&error))?;
     let id = client.send("code.run", request).await?;
     let mut screen = Screen::new(json);
-    let Some(reply) = follow(&mut client, id, &mut screen).await? else {
+    let Some(reply) = follow(&mut client, id, &mut ctrl_c, &mut screen).await? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     screen.finish(&reply.result)?;
@@ -129,16 +131,18 @@ struct Reply {
 }
 
 /// Follows the run to its end. `None` where it was interrupted and the service does not say how it ended.
-async fn follow(client: &mut Client, run: u64, screen: &mut Screen) -> Result<Option<Reply>, Failure> {
+async fn follow(
+    client: &mut Client,
+    run: u64,
+    ctrl_c: &mut Signals,
+    screen: &mut Screen,
+) -> Result<Option<Reply>, Failure> {
     let mut give_up: Option<Instant> = None;
-    // One future from press to press: a new one each turn would miss what is pressed in between.
-    let mut ctrl_c = Box::pin(tokio::signal::ctrl_c());
     loop {
         let message = tokio::select! {
             message = client.next() => message?,
-            pressed = &mut ctrl_c => {
-                ctrl_c = Box::pin(tokio::signal::ctrl_c());
-                if pressed.is_err() || give_up.is_some() {
+            () = ctrl_c.next() => {
+                if give_up.is_some() {
                     return Ok(None);
                 }
                 give_up = Some(Instant::now() + CANCEL_PATIENCE);

@@ -13,6 +13,7 @@ use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::signals::Signals;
 use crate::status;
 use crate::terminal::plain;
 
@@ -32,7 +33,7 @@ pub(crate) async fn serve(args: Args, socket: Option<PathBuf>, json: bool) -> Re
     log();
     let paths = Paths::of_user().map_err(|error| Failure::new(error.to_string()))?;
     // Before the start, so that a signal during it is not lost.
-    let mut signals = Signals::new().map_err(|error| Failure::new(format!("Signals can't be heard: {error}.")))?;
+    let mut signals = Signals::stop().map_err(|error| Failure::of_signals(&error))?;
     let options = Options { paths, enable: args.enable, socket };
     let service = tokio::select! {
         started = service::start(options) => started.map_err(|error| Failure::new(error.to_string()))?,
@@ -88,41 +89,4 @@ fn log() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
         .init();
-}
-
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn next(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

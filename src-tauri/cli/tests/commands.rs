@@ -203,8 +203,6 @@ async fn ctrl_c_cancels_the_run() {
     let child = desk.command(&["run", "-l", "py", "-c", "hold"]).spawn().unwrap();
     timeout(PATIENCE, desk.product.until_running(1)).await.unwrap();
     let pid = rustix::process::Pid::from_raw(child.id().unwrap() as i32).unwrap();
-    // It listens for the signal once it waits for the reply.
-    tokio::time::sleep(Duration::from_millis(300)).await;
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
     let (code, _, stderr) = said(&output);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
+use crate::format::bytes;
 use crate::terminal::plain;
 
 const STEPS: u64 = 1000;
@@ -30,10 +31,13 @@ impl Progress {
         match params["why"].as_str() {
             Some("image") => {
                 let image = plain(params["image"].as_str().unwrap_or_default());
-                let bytes = |name: &str| crate::format::bytes(params[name].as_u64().unwrap_or(0));
+                let (done, total) = (figure(params, "downloaded_bytes"), figure(params, "total_bytes"));
                 let bar = self.get(Kind::Bar);
+                bar.set_message(match total {
+                    0 => image,
+                    _ => format!("{image}, {} of {}", bytes(done), bytes(total)),
+                });
                 bar.set_position((params["fraction"].as_f64().unwrap_or(0.0) * STEPS as f64) as u64);
-                bar.set_message(format!("{image}, {} of {}", bytes("downloaded_bytes"), bytes("total_bytes")));
             }
             Some("queue") => self.get(Kind::Spinner).set_message("Waiting for a place"),
             Some("engine") => self.get(Kind::Spinner).set_message("Waiting for the engine"),
@@ -56,6 +60,10 @@ impl Progress {
     }
 }
 
+fn figure(params: &Value, name: &str) -> u64 {
+    params[name].as_u64().unwrap_or(0)
+}
+
 fn made(kind: Kind) -> ProgressBar {
     let (length, template) = match kind {
         Kind::Bar => (Some(STEPS), "Fetching {msg} [{bar:30}] {percent}%"),
@@ -65,6 +73,8 @@ fn made(kind: Kind) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.enable_steady_tick(TURN);
+    if kind == Kind::Spinner {
+        bar.enable_steady_tick(TURN);
+    }
     bar
 }
