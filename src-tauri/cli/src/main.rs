@@ -1,1 +1,95 @@
-fn main() {}
+//! `sandtray`: the command line of the owner. It reads what was asked and prints what came; the work is in the service.
+
+mod client;
+mod failure;
+mod format;
+mod history;
+mod run;
+mod save;
+mod serve;
+mod signals;
+mod source;
+mod status;
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use sandtray_core::paths::Paths;
+
+use failure::{FAILURE, Failure};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0-255  of `run`: the program's own; 128 + signal where a signal ended it, 137 where a limit did
+  125    Sandtray could not do it; the reason is on stderr
+  130    of `run`: interrupted with Ctrl-C
+  141    of `run`: whoever read its output went away";
+
+/// Blocking reads of stdin do not keep a finished program from ending.
+const GOODBYE: Duration = Duration::from_millis(100);
+
+#[derive(Parser)]
+#[command(name = "sandtray", version, about = "Runs short programs in fresh, isolated containers", after_help = EXIT_CODES)]
+struct Cli {
+    /// The service's socket, where it is not in its usual place.
+    #[arg(long, global = true, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service without a desktop, until Ctrl-C or SIGTERM.
+    Serve(serve::Args),
+    /// Run one program and exit with its exit code.
+    #[command(after_help = EXIT_CODES)]
+    Run(Box<run::Args>),
+    /// Tell the state of the engine, the capability, the images and the runs.
+    Status,
+    /// List past runs, newest first.
+    History(history::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // What is printed here and cannot be is lost; there is nowhere else to say so.
+            let _ = error.print();
+            // Not clap's 2: that could be a program's own.
+            return if error.use_stderr() { ExitCode::from(FAILURE) } else { ExitCode::SUCCESS };
+        }
+    };
+    let json = cli.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::new(format!("The system gives no threads: {error}.")).report(json),
+    };
+    let result = runtime.block_on(Box::pin(dispatch(cli)));
+    runtime.shutdown_timeout(GOODBYE);
+    result.unwrap_or_else(|failure| failure.report(json))
+}
+
+async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let Cli { socket, json, command } = cli;
+    match command {
+        Command::Serve(args) => serve::serve(args, socket, json).await,
+        Command::Run(args) => run::run(*args, &socket_path(socket)?, json).await,
+        Command::Status => status::status(&socket_path(socket)?, json).await,
+        Command::History(args) => history::history(&args, &socket_path(socket)?, json).await,
+    }
+}
+
+fn socket_path(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    match given {
+        Some(path) => Ok(path),
+        None => Paths::of_user().and_then(|paths| paths.socket_file()).map_err(|error| Failure::new(error.to_string())),
+    }
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::net::UnixStream;
 
 use crate::client::Wire;
-use crate::scripted::Scripted;
+use sandtray_tests::scripted::Scripted;
 
 fn private() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();

@@ -4,5 +4,4 @@
 
 mod client;
 mod door;
-mod scripted;
 mod session;

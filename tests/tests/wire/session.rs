@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::client::{PATIENCE, connect};
-use crate::scripted::{Scripted, live, pulling};
+use sandtray_tests::scripted::{Scripted, live, pulling};
 
 #[tokio::test]
 async fn a_call_is_answered_in_the_form_of_the_contract() {
@@ -113,7 +113,7 @@ async fn a_caller_that_waits_is_told_why() {
     );
     let run = note["params"]["run_id"].as_str().unwrap().parse().unwrap();
     product.change(|s| {
-        s.engine = crate::scripted::ready();
+        s.engine = sandtray_tests::scripted::ready();
         s.queued = vec![live(run)];
     });
     assert_eq!(session.wire.get().await["params"]["why"], "queue");
@@ -272,7 +272,7 @@ async fn a_client_that_closed_only_its_own_side_gets_its_replies() {
     let run = r#"{"jsonrpc":"2.0","id":2,"method":"code.run","params":{"language":"py","code":"say hi"}}"#;
     session.wire.raw(run).await;
     session.wire.writer.shutdown().await.unwrap();
-    let mut got = vec![session.wire.get().await, session.wire.get().await];
+    let mut got = [session.wire.get().await, session.wire.get().await];
     got.sort_by_key(|message| message["id"].as_i64());
     assert_eq!((&got[0]["method"], &got[1]["id"]), (&json!("code.started"), &json!(2)));
     // Long after: still served, not cancelled.

@@ -21,9 +21,10 @@ pub struct Listener {
 impl Listener {
     /// Opens the door at a pipe's name, `\\.\pipe\...`. The first instance of a name is the lock on it.
     pub fn bind(path: &Path) -> Result<Self, BindError> {
-        let next = pipe(path, true).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => BindError::AlreadyRunning { path: path.to_owned() },
-            _ => BindError::Io { path: path.to_owned(), source },
+        let next = pipe(path, true).map_err(|source| {
+            let path = path.to_owned();
+            let taken = source.kind() == io::ErrorKind::PermissionDenied;
+            if taken { BindError::AlreadyRunning { path } } else { BindError::Io { path, source } }
         })?;
         Ok(Self { path: path.to_owned(), next })
     }

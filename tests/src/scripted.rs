@@ -5,7 +5,10 @@
 //! - `wait`: never starts; runs until it is cancelled.
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
-//! - `full`, `panic`.
+//! - `binary`: prints bytes that are not text on both streams.
+//! - `exit CODE`, `timeout`, `full`, `panic`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,8 +31,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub const BINARY: &[u8] = b"a\xff\x1b[2J\x00\r\n";
+
 #[derive(Clone)]
-pub(crate) struct Scripted(Arc<Inner>);
+pub struct Scripted(Arc<Inner>);
 
 struct Inner {
     snapshot: watch::Sender<Snapshot>,
@@ -40,8 +45,14 @@ struct Inner {
     chunks_dropped: AtomicUsize,
 }
 
+impl Default for Scripted {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scripted {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(Arc::new(Inner {
             snapshot: watch::channel(snapshot()).0,
             live: Mutex::default(),
@@ -52,28 +63,32 @@ impl Scripted {
         }))
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+    pub fn change(&self, change: impl FnOnce(&mut Snapshot)) {
         self.0.snapshot.send_modify(change);
     }
 
-    pub(crate) async fn until_running(&self, count: usize) {
+    pub async fn until_running(&self, count: usize) {
         self.0.running.subscribe().wait_for(|running| *running == count).await.unwrap();
     }
 
     /// Waits until so many runs were ended by dropping their future.
-    pub(crate) async fn until_dropped(&self, count: usize) {
+    pub async fn until_dropped(&self, count: usize) {
         self.0.dropped.subscribe().wait_for(|dropped| *dropped == count).await.unwrap();
     }
 
-    pub(crate) fn dropped(&self) -> usize {
+    pub fn dropped(&self) -> usize {
         *self.0.dropped.borrow()
     }
 
-    pub(crate) fn chunks_dropped(&self) -> usize {
+    pub fn chunks_dropped(&self) -> usize {
         self.0.chunks_dropped.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn clients(&self) -> Vec<Client> {
+    pub fn specs(&self) -> Vec<RunSpec> {
+        self.0.seen.lock().unwrap().iter().map(|(_, spec)| spec.clone()).collect()
+    }
+
+    pub fn clients(&self) -> Vec<Client> {
         self.0.seen.lock().unwrap().iter().map(|(client, _)| client.clone()).collect()
     }
 
@@ -119,6 +134,27 @@ impl Scripted {
             "files" => {
                 let name = FileName::parse("big").unwrap();
                 outcome.files = vec![OutputFile { name, bytes: vec![b'x'; numbers[0]].into() }];
+            }
+            "binary" => {
+                for (stream, bytes) in [(Stream::Stdout, BINARY), (Stream::Stderr, b"\x1b[2J\x00err".as_slice())] {
+                    let bytes = Bytes::from_static(bytes);
+                    let captured = Captured { bytes: bytes.clone(), produced: bytes.len() as u64 };
+                    match stream {
+                        Stream::Stdout => outcome.stdout = captured,
+                        Stream::Stderr => outcome.stderr = captured,
+                    }
+                    let chunk = OutputChunk { stream, bytes, missed: 0 };
+                    progress.output.as_ref().map(|output| output.try_send(chunk));
+                }
+            }
+            "exit" => {
+                outcome.status = Status::Failed;
+                outcome.exit_code = numbers[0] as i32;
+            }
+            "timeout" => {
+                outcome.status = Status::Timeout;
+                outcome.exit_code = 137;
+                outcome.left_behind = vec!["x.png".into()];
             }
             "full" => return Err(RunError::QueueFull { waiting: 3, retry_after: Duration::from_secs(2) }),
             "panic" => panic!("as the script says"),
@@ -193,7 +229,7 @@ fn outcome(spec: &RunSpec) -> Outcome {
     }
 }
 
-pub(crate) fn ready() -> EngineState {
+pub fn ready() -> EngineState {
     EngineState::Ready(EngineInfo {
         name: "Scripted".into(),
         version: "1".into(),
@@ -210,11 +246,11 @@ fn snapshot() -> Snapshot {
     Snapshot { enabled: true, engine: ready(), images: Vec::new(), running: Vec::new(), queued: Vec::new() }
 }
 
-pub(crate) fn pulling(fraction: f64) -> ImageStatus {
+pub fn pulling(fraction: f64) -> ImageStatus {
     let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20 };
     ImageStatus { language: Language::Python, image: "python:3.12-slim".into(), state: ImageState::Pulling(figure) }
 }
 
-pub(crate) fn live(run_id: RunId) -> LiveRun {
+pub fn live(run_id: RunId) -> LiveRun {
     LiveRun { run_id, language: Language::Python, client: "c".into(), label: None, since: SystemTime::UNIX_EPOCH }
 }

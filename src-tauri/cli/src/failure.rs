@@ -1,0 +1,78 @@
+//! What went wrong and what to do about it: one sentence each, on stderr, and the exit code of Sandtray's own failing.
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::terminal::plain;
+
+/// As Docker has it: not a code that a program is likely to end with.
+pub(crate) const FAILURE: u8 = 125;
+/// 128 + SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+/// 128 + SIGPIPE.
+pub(crate) const READER_GONE: u8 = 141;
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The service's own error, for `--json`.
+    error: Option<Value>,
+    /// Nobody is there to be told.
+    silent: bool,
+    code: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, error: None, silent: false, code: FAILURE }
+    }
+
+    pub(crate) fn with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..Self::new(message) }
+    }
+
+    /// The `error` of a JSON-RPC answer.
+    pub(crate) fn of_service(error: Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            hint: text(&error["data"]["hint"]),
+            error: Some(error.clone()),
+            ..Self::new(text(&error["message"]).unwrap_or_else(|| "The service gave an error without words.".into()))
+        }
+    }
+
+    /// Ends without a word.
+    pub(crate) fn silent(code: u8) -> Self {
+        Self { silent: true, code, ..Self::new("") }
+    }
+
+    /// A write to stdout that failed: a reader that went away needs no telling.
+    pub(crate) fn of_output(error: &std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::silent(READER_GONE);
+        }
+        Self::new(format!("The output can't be written: {error}."))
+    }
+
+    pub(crate) fn of_signals(error: &std::io::Error) -> Self {
+        Self::new(format!("Ctrl-C can't be heard: {error}."))
+    }
+
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.silent {
+            return ExitCode::from(self.code);
+        }
+        if json {
+            let own = json!({ "code": "sandtray", "message": self.message, "data": { "hint": self.hint } });
+            use std::io::Write as _;
+            let _ = writeln!(std::io::stdout(), "{}", json!({ "error": self.error.unwrap_or(own) }));
+        }
+        eprintln!("sandtray: {}", plain(&self.message));
+        if let Some(hint) = self.hint {
+            eprintln!("{}", plain(&hint));
+        }
+        ExitCode::from(self.code)
+    }
+}

@@ -1,0 +1,90 @@
+//! `sandtray history`: past runs, newest first.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use sandtray_core::protocol::request::MAX_HISTORY;
+use sandtray_core::time::to_millis;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::format::{ago, bytes, seconds, table};
+use crate::source::put;
+use crate::terminal::plain;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many.
+    #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HISTORY)))]
+    limit: u32,
+    /// Those before this place: the `next` of another page.
+    #[arg(long, value_name = "PLACE")]
+    before: Option<String>,
+}
+
+pub(crate) async fn history(args: &Args, socket: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let mut client = Client::connect(socket, "sandtray history").await?;
+    let mut params = json!({ "limit": args.limit });
+    put(&mut params, "before", args.before.clone());
+    let page = client.call("code.history", params).await?;
+    let text = if json { format!("{page}\n") } else { text(&page, to_millis(SystemTime::now())) };
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::of_output(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(page: &Value, now: u64) -> String {
+    let runs: Vec<&Value> = page["runs"].as_array().into_iter().flatten().collect();
+    if runs.is_empty() {
+        return "No runs yet.\n".into();
+    }
+    let head = ["WHEN", "STATUS", "LANGUAGE", "TIME", "MEMORY", "CLIENT", "RUN", "LABEL"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(runs.into_iter().map(|run| row(run, now))).collect();
+    let mut out = table(&rows);
+    if let Some(next) = page["next"].as_str() {
+        out.push_str(&format!("More: sandtray history --before {}\n", plain(next)));
+    }
+    out
+}
+
+fn row(run: &Value, now: u64) -> Vec<String> {
+    let word = |name: &str| plain(run[name].as_str().unwrap_or_default());
+    vec![
+        ago(run["queued_at"].as_u64().unwrap_or(now), now),
+        word("status"),
+        word("language"),
+        run["seconds"].as_f64().map_or_else(|| "-".into(), seconds),
+        run["memory_bytes"].as_u64().map_or_else(|| "-".into(), bytes),
+        word("client"),
+        word("run_id"),
+        word("label"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_reads_as_a_table() {
+        let page = json!({
+            "runs": [
+                { "run_id": "02", "queued_at": 60_000, "status": "ok", "language": "python", "seconds": 0.02,
+                  "memory_bytes": 9_000_000, "client": "a", "label": "x\ty" },
+                { "run_id": "01", "queued_at": 0, "status": "engine_unavailable", "language": "go", "seconds": null,
+                  "memory_bytes": null, "client": "b", "label": null },
+            ],
+            "next": "1f",
+        });
+        assert_eq!(
+            text(&page, 120_000),
+            "WHEN       STATUS              LANGUAGE  TIME    MEMORY  CLIENT  RUN  LABEL\n\
+             1 min ago  ok                  python    0.02 s  9.0 MB  a       02   x\u{fffd}y\n\
+             2 min ago  engine_unavailable  go        -       -       b       01\n\
+             More: sandtray history --before 1f\n"
+        );
+        assert_eq!(text(&json!({ "runs": [], "next": null }), 0), "No runs yet.\n");
+    }
+}

@@ -1,0 +1,271 @@
+//! `sandtray run`: one program, its output as it comes, its files, its exit code.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::ValueEnum;
+use sandtray_core::language::Language;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Client, Message};
+use crate::failure::{Failure, INTERRUPTED};
+use crate::signals::Signals;
+use crate::source;
+use crate::terminal::Cleaner;
+
+mod progress;
+mod verdict;
+
+use progress::Progress;
+
+/// After Ctrl-C: how long the service may take to end the run.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The program; `-` reads it from stdin.
+    #[arg(required_unless_present = "code", conflicts_with = "code")]
+    file: Option<PathBuf>,
+    /// The program itself.
+    #[arg(short, long, value_name = "CODE", requires = "language")]
+    code: Option<String>,
+    /// python, javascript, shell, go or rust; otherwise told from the file's name or its first line.
+    #[arg(short, long, value_parser = source::language)]
+    language: Option<Language>,
+    /// Place a file beside the program. Repeat for more.
+    #[arg(long = "file", value_name = "NAME=PATH")]
+    files: Vec<String>,
+    /// What the program reads from its stdin: a file, or `-`.
+    #[arg(long, value_name = "PATH")]
+    stdin: Option<PathBuf>,
+    /// Save the files that the program wrote under out/ in this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Stop it after so many seconds.
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Memory, in MB.
+    #[arg(long, value_name = "MB")]
+    memory_mb: Option<f64>,
+    #[arg(long)]
+    cpus: Option<f64>,
+    /// When there is too much output: end the run, or keep its first and last part.
+    #[arg(long, value_enum)]
+    overflow: Option<OverflowArg>,
+    /// A few words for the owner's list of runs.
+    #[arg(long)]
+    label: Option<String>,
+    /// Say nothing on stderr but what the program says and what fails.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverflowArg {
+    Kill,
+    Truncate,
+}
+
+pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let (out, quiet) = (args.out.clone(), args.quiet);
+    let request = request(args)?;
+    let mut client = Client::connect(socket, "sandtray run").await?;
+    let mut ctrl_c = Signals::interrupt().map_err(|error| Failure::of_signals(&error))?;
+    let id = client.send("code.run", request).await?;
+    let mut screen = Screen::new(json);
+    let Some(reply) = follow(&mut client, id, &mut ctrl_c, &mut screen).await? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    screen.finish(&reply.result)?;
+    if json {
+        writeln!(io::stdout(), "{}", reply.result).map_err(|error| Failure::of_output(&error))?;
+    }
+    // The verdict before the files: a failing disk does not hide what came of the program.
+    if !quiet {
+        verdict::tell(&reply.result, out.as_deref());
+    }
+    if let Some(folder) = &out {
+        crate::save::save(&reply.result["files"], folder)?;
+    }
+    if reply.interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    let code = reply.result["exit_code"].as_i64().unwrap_or(0);
+    // The service promises a number that fits; where it does not, it must at least not look like success.
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+fn request(args: Args) -> Result<Value, Failure> {
+    let from_stdin = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if from_stdin(&args.file) && from_stdin(&args.stdin) {
+        return Err(Failure::new("The program and its stdin can't both come from stdin."));
+    }
+    let (language, code) = source::program(args.file.as_deref(), args.code, args.language)?;
+    let mut request = source::request(language, code);
+    if !args.files.is_empty() {
+        request["files"] = source::files(&args.files)?;
+    }
+    source::put(&mut request, "stdin", args.stdin.as_deref().map(source::stdin).transpose()?);
+    source::put(&mut request, "label", args.label);
+    let overflow = args.overflow.map(|overflow| match overflow {
+        OverflowArg::Kill => "kill",
+        OverflowArg::Truncate => "truncate",
+    });
+    source::put(&mut request, "overflow", overflow);
+    let mut limits = json!({});
+    source::put(&mut limits, "seconds", args.seconds);
+    source::put(&mut limits, "memory_mb", args.memory_mb);
+    source::put(&mut limits, "cpus", args.cpus);
+    request["limits"] = limits;
+    Ok(request)
+}
+
+struct Reply {
+    result: Value,
+    interrupted: bool,
+}
+
+/// Follows the run to its end. `None` where it was interrupted and the service does not say how it ended.
+async fn follow(
+    client: &mut Client,
+    run: u64,
+    ctrl_c: &mut Signals,
+    screen: &mut Screen,
+) -> Result<Option<Reply>, Failure> {
+    let mut give_up: Option<Instant> = None;
+    loop {
+        let message = tokio::select! {
+            message = client.next() => message?,
+            () = ctrl_c.next() => {
+                if give_up.is_some() {
+                    return Ok(None);
+                }
+                give_up = Some(Instant::now() + CANCEL_PATIENCE);
+                client.send("code.cancel", json!({ "request_id": run })).await?;
+                continue;
+            }
+            () = sleep_until(give_up.unwrap_or_else(Instant::now)), if give_up.is_some() => return Ok(None),
+        };
+        match message {
+            Message::Note { method, params } => screen.note(&method, &params)?,
+            Message::Reply { id, result } if id == run => {
+                screen.progress.clear();
+                return match result {
+                    Ok(result) => Ok(Some(Reply { result, interrupted: give_up.is_some() })),
+                    Err(_) if give_up.is_some() => Ok(None),
+                    Err(error) => Err(Failure::of_service(error)),
+                };
+            }
+            // The answer to the cancel.
+            Message::Reply { .. } => {}
+        }
+    }
+}
+
+/// Where the output goes, and how much of each stream went there.
+struct Screen {
+    /// With `--json` the output is in the reply, and only there.
+    json: bool,
+    progress: Progress,
+    stdout: Channel,
+    stderr: Channel,
+}
+
+struct Channel {
+    written: u64,
+    missed: u64,
+    /// On a terminal only.
+    cleaner: Option<Cleaner>,
+}
+
+impl Channel {
+    fn new(terminal: bool) -> Self {
+        Self { written: 0, missed: 0, cleaner: terminal.then(Cleaner::default) }
+    }
+}
+
+impl Screen {
+    fn new(json: bool) -> Self {
+        Self {
+            json,
+            progress: Progress::new(),
+            stdout: Channel::new(io::stdout().is_terminal()),
+            stderr: Channel::new(io::stderr().is_terminal()),
+        }
+    }
+
+    fn note(&mut self, method: &str, params: &Value) -> Result<(), Failure> {
+        match method {
+            "code.waiting" => self.progress.waiting(params),
+            "code.started" => self.progress.clear(),
+            "code.output" if !self.json => {
+                self.progress.clear();
+                let bytes = piece(&params["text"], &params["base64"]);
+                let missed = params["missed"].as_u64().unwrap_or(0);
+                self.write(params["stream"] == "stderr", &bytes, missed)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What did not come as a notification, and the terminal's own colours.
+    fn finish(&mut self, result: &Value) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        for (is_stderr, name) in [(false, "stdout"), (true, "stderr")] {
+            let whole = piece(&result[name], &result[format!("{name}_base64")]);
+            let produced = result["output_bytes"][name].as_u64().unwrap_or(0);
+            let channel = if is_stderr { &self.stderr } else { &self.stdout };
+            let written = usize::try_from(channel.written).unwrap_or(usize::MAX);
+            // Only where the reply holds the stream as it was: a truncated one does not continue what was shown.
+            if channel.missed == 0 && whole.len() as u64 == produced && written < whole.len() {
+                self.write(is_stderr, &whole[written..], 0)?;
+            }
+        }
+        for (is_stderr, cleaner) in [(false, &mut self.stdout.cleaner), (true, &mut self.stderr.cleaner)] {
+            let reset = cleaner.as_mut().map_or("", Cleaner::end);
+            put(is_stderr, reset.as_bytes())?;
+        }
+        let missed = self.stdout.missed + self.stderr.missed;
+        if missed > 0 {
+            let missed = crate::format::bytes(missed);
+            eprintln!("sandtray: {missed} of output came too fast to be shown here; use --json for what was kept.");
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, is_stderr: bool, bytes: &[u8], missed: u64) -> Result<(), Failure> {
+        let channel = if is_stderr { &mut self.stderr } else { &mut self.stdout };
+        channel.written += bytes.len() as u64;
+        channel.missed += missed;
+        match &mut channel.cleaner {
+            Some(cleaner) => put(is_stderr, cleaner.clean(bytes).as_bytes()),
+            None => put(is_stderr, bytes),
+        }
+    }
+}
+
+fn put(is_stderr: bool, bytes: &[u8]) -> Result<(), Failure> {
+    let written = if is_stderr {
+        io::stderr().write_all(bytes)
+    } else {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush())
+    };
+    written.map_err(|error| Failure::of_output(&error))
+}
+
+/// The exact bytes of a piece: `base64` where it is there, the text otherwise.
+fn piece(text: &Value, encoded: &Value) -> Vec<u8> {
+    match encoded.as_str().and_then(|encoded| STANDARD.decode(encoded).ok()) {
+        Some(bytes) => bytes,
+        None => text.as_str().unwrap_or_default().as_bytes().to_vec(),
+    }
+}

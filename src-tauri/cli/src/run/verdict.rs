@@ -1,0 +1,120 @@
+//! What a person should know of a run beyond its output: one sentence each, on stderr.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::format::{bytes, count, seconds};
+use crate::terminal::plain;
+
+/// Names that a sentence lists before it says "and more".
+const MAX_NAMES: usize = 5;
+
+pub(super) fn tell(result: &Value, out: Option<&Path>) {
+    for sentence in sentences(result, out) {
+        eprintln!("sandtray: {}", plain(&sentence));
+    }
+}
+
+fn sentences(result: &Value, out: Option<&Path>) -> Vec<String> {
+    [verdict(result), files(result, out), skipped(result), left_behind(result)].into_iter().flatten().collect()
+}
+
+fn verdict(result: &Value) -> Option<String> {
+    let limit = |name: &str| result["limits"][name].as_f64().unwrap_or(0.0);
+    match result["status"].as_str()? {
+        "timeout" => Some(format!("Stopped after {}, its limit of time.", seconds(limit("seconds")))),
+        "out_of_memory" => Some(format!("Stopped: it needed more memory than its limit of {} MB.", limit("memory_mb"))),
+        "output_limit" => {
+            let most = ["stdout", "stderr"].iter().filter_map(|name| result["output_bytes"][name].as_u64()).max();
+            let most = bytes(most.unwrap_or(0));
+            Some(format!("Stopped: it printed too much ({most}); `--overflow truncate` lets it run."))
+        }
+        "cancelled" => Some("Cancelled.".into()),
+        "failed" if result["oom_kills"].as_u64().unwrap_or(0) > 0 => {
+            let memory = limit("memory_mb");
+            Some(format!("The memory limit of {memory} MB ended one of its processes."))
+        }
+        _ => None,
+    }
+}
+
+fn files(result: &Value, out: Option<&Path>) -> Option<String> {
+    let number = result["files"].as_object().map_or(0, serde_json::Map::len);
+    match (number, out) {
+        (0, _) => None,
+        (_, Some(folder)) => Some(format!("{} saved under {}.", count(number, "file"), folder.display())),
+        (_, None) => Some(format!("It returned {}; `--out DIR` keeps them.", count(number, "file"))),
+    }
+}
+
+fn skipped(result: &Value) -> Option<String> {
+    let skipped = result["skipped_files"].as_array().filter(|skipped| !skipped.is_empty())?;
+    let names = skipped.iter().map(|file| {
+        let word = |name: &str| file[name].as_str().unwrap_or_default();
+        format!("{} ({})", word("name"), word("reason").replace('_', " "))
+    });
+    Some(format!("Not returned: {}.", list(names)))
+}
+
+fn left_behind(result: &Value) -> Option<String> {
+    let names = result["left_behind"].as_array().filter(|names| !names.is_empty())?;
+    let names = list(names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()));
+    Some(format!("Not returned, since only what is written under out/ is: {names}."))
+}
+
+fn list(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let mut text = names.take(MAX_NAMES).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_that_went_well_says_nothing() {
+        let result = json!({ "status": "ok", "files": {}, "skipped_files": [], "left_behind": [] });
+        assert_eq!(sentences(&result, None), Vec::<String>::new());
+        assert_eq!(sentences(&json!({ "status": "failed" }), None), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_person_should_know_is_one_sentence_each() {
+        let limits = json!({ "seconds": 1.5, "memory_mb": 64.0 });
+        for (result, sentence) in [
+            (json!({ "status": "timeout", "limits": limits }), "Stopped after 1.5 s, its limit of time."),
+            (
+                json!({ "status": "out_of_memory", "limits": limits }),
+                "Stopped: it needed more memory than its limit of 64 MB.",
+            ),
+            (
+                json!({ "status": "output_limit", "output_bytes": { "stdout": 70_000, "stderr": 0 } }),
+                "Stopped: it printed too much (70 kB); `--overflow truncate` lets it run.",
+            ),
+            (json!({ "status": "cancelled" }), "Cancelled."),
+            (
+                json!({ "status": "failed", "oom_kills": 1, "limits": limits }),
+                "The memory limit of 64 MB ended one of its processes.",
+            ),
+            (json!({ "status": "ok", "files": { "a": "" } }), "It returned 1 file; `--out DIR` keeps them."),
+            (
+                json!({ "status": "ok", "skipped_files": [{ "name": "l", "reason": "special_file" }] }),
+                "Not returned: l (special file).",
+            ),
+            (
+                json!({ "status": "ok", "left_behind": ["a", "b", "c", "d", "e", "f", "g"] }),
+                "Not returned, since only what is written under out/ is: a, b, c, d, e and 2 more.",
+            ),
+        ] {
+            assert_eq!(sentences(&result, None), [sentence]);
+        }
+        let two = json!({ "status": "ok", "files": { "a": "", "b": "" } });
+        assert_eq!(sentences(&two, Some(Path::new("d"))), ["2 files saved under d."]);
+    }
+}

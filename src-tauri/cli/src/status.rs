@@ -1,0 +1,106 @@
+//! `sandtray status`: the engine, the capability, the images, the runs.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use sandtray_core::time::to_millis;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::failure::Failure;
+use crate::format::{ago, bytes, table};
+use crate::terminal::plain;
+
+pub(crate) async fn status(socket: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let mut client = Client::connect(socket, "sandtray status").await?;
+    let status = client.call("status", json!({})).await?;
+    let text = if json { format!("{status}\n") } else { text(&status, to_millis(SystemTime::now())) };
+    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::of_output(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(status: &Value, now: u64) -> String {
+    let enabled = status["capability"]["enabled"].as_bool().unwrap_or(false);
+    let mut out = format!("Running code is {}.\n{}\n", if enabled { "on" } else { "off" }, engine(&status["engine"]));
+    out.push_str(&images(&status["images"]));
+    out.push_str(&runs("Running", &status["running"], now));
+    out.push_str(&runs("Waiting", &status["queued"], now));
+    out
+}
+
+/// One sentence, and the next step below it where there is one.
+pub(crate) fn engine(engine: &Value) -> String {
+    let word = |value: &Value| plain(value.as_str().unwrap_or_default());
+    match engine["state"].as_str() {
+        Some("ready") => {
+            let endpoint = &engine["endpoint"];
+            let place = format!("{} ({})", word(&endpoint["url"]), word(&endpoint["found"]));
+            format!("{} {} is ready at {place}.", word(&engine["name"]), word(&engine["version"]))
+        }
+        Some("trouble") => format!("{}\n{}", word(&engine["message"]), word(&engine["hint"])),
+        _ => "Looking for an engine.".into(),
+    }
+}
+
+fn images(images: &Value) -> String {
+    let rows: Vec<Vec<String>> = images.as_array().into_iter().flatten().map(image).collect();
+    if rows.is_empty() { String::new() } else { format!("\nImages\n{}", table(&rows)) }
+}
+
+fn image(image: &Value) -> Vec<String> {
+    let word = |value: &Value| plain(value.as_str().unwrap_or_default());
+    let state = match image["state"].as_str() {
+        Some("ready") => bytes(image["size_bytes"].as_u64().unwrap_or(0)),
+        Some("pulling") => format!("being fetched, {:.0}%", image["fraction"].as_f64().unwrap_or(0.0) * 100.0),
+        Some("not_pulled") => "fetched when it is first needed".into(),
+        Some("failed") => format!("could not be fetched ({})", word(&image["error"]["reason"]).replace('_', " ")),
+        _ => "not known".into(),
+    };
+    vec![format!("  {}", word(&image["language"])), word(&image["image"]), state]
+}
+
+fn runs(title: &str, runs: &Value, now: u64) -> String {
+    let rows: Vec<Vec<String>> = runs.as_array().into_iter().flatten().map(|run| self::run(run, now)).collect();
+    if rows.is_empty() { String::new() } else { format!("\n{title}\n{}", table(&rows)) }
+}
+
+fn run(run: &Value, now: u64) -> Vec<String> {
+    let word = |name: &str| plain(run[name].as_str().unwrap_or_default());
+    let since = ago(run["since"].as_u64().unwrap_or(now), now);
+    vec![format!("  {}", word("run_id")), word("language"), word("client"), since, word("label")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_reads_what_is_going_on() {
+        let status = json!({
+            "capability": { "name": "code.run", "enabled": true },
+            "engine": { "state": "ready", "name": "Docker", "version": "27.0", "endpoint": { "url": "unix:///s", "found": "the default socket" } },
+            "images": [
+                { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150_000_000 },
+                { "language": "go", "image": "golang", "state": "pulling", "fraction": 0.5 },
+                { "language": "rust", "image": "rust", "state": "failed", "error": { "reason": "no_network" } },
+            ],
+            "running": [{ "run_id": "01", "language": "python", "client": "agent\n", "label": null, "since": 0 }],
+            "queued": [],
+        });
+        assert_eq!(
+            text(&status, 65_000),
+            "Running code is on.\nDocker 27.0 is ready at unix:///s (the default socket).\n\n\
+             Images\n  python  python:3.12-slim  150 MB\n  go      golang            being fetched, 50%\n  \
+             rust    rust              could not be fetched (no network)\n\n\
+             Running\n  01  python  agent\u{fffd}  1 min ago\n"
+        );
+    }
+
+    #[test]
+    fn trouble_comes_with_its_next_step() {
+        let status = json!({ "capability": { "enabled": false }, "engine": { "state": "trouble", "message": "Down.", "hint": "Start it." } });
+        assert_eq!(text(&status, 0), "Running code is off.\nDown.\nStart it.\n");
+    }
+}
