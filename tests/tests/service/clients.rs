@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 use sandtray_tests::rig::{Rig, eventually};
 use serde_json::{Value, json};
 
-use crate::shell;
+use crate::{shell, told};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_cancels_its_runs() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let mut other = rig.agent().await;
-    agent.send("code.run", shell("while :; do :; done")).await;
+    agent.send("code.run", told("while :; do :; done")).await;
     agent.notification("code.started").await;
-    let kept = other.send("code.run", shell("sleep 1; echo kept")).await;
+    let kept = other.send("code.run", told("sleep 1; echo kept")).await;
     other.notification("code.started").await;
     drop(agent);
     let gone = Instant::now();
@@ -53,7 +53,7 @@ async fn more_than_the_queue_holds_is_refused_at_once_with_when_to_come_again() 
     })
     .await;
     let mut agent = rig.agent().await;
-    let mut calls = vec![agent.send("code.run", shell("read line; echo $line")).await];
+    let mut calls = vec![agent.send("code.run", told("sleep 2")).await];
     agent.notification("code.started").await;
     for _ in 0..2 {
         calls.push(agent.send("code.run", shell("echo later")).await);
@@ -89,7 +89,7 @@ async fn the_history_tells_figures_and_no_code() {
 /// how much the service lets the program write, which stops when nobody takes the output.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_is_told_how_much_it_missed() {
-    let rig = Rig::start_with(|settings| settings.limits.output_kb = 2048).await;
+    let rig = Rig::start_with(|settings| settings.limits.output_kb = 512).await;
     let mut agent = rig.agent().await;
     let code = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); head -c 1000000 /dev/zero | tr '\\0' x; done";
     let call = json!({ "language": "shell", "code": code, "stream": true, "overflow": "truncate" });

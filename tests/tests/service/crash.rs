@@ -77,7 +77,9 @@ async fn without_its_service_a_hostile_program_ends_soon_after_its_limit() {
     // It ignores every signal and kills the watchdog inside whenever there is one.
     let deaf = "trap '' INT TERM HUP QUIT; while :; do killall -9 sleep; done 2>/dev/null";
     for code in [deaf, "sleep 1000"] {
-        agent.send("code.run", json!({ "language": "shell", "code": code, "limits": { "seconds": 1 } })).await;
+        agent
+            .send("code.run", json!({ "language": "shell", "code": code, "stream": true, "limits": { "seconds": 1 } }))
+            .await;
         agent.notification("code.started").await;
     }
     let home = std::fs::read_to_string(Paths::under(folder.path()).home_file()).unwrap().trim().to_owned();

@@ -11,3 +11,8 @@ use serde_json::{Value, json};
 fn shell(code: &str) -> Value {
     json!({ "language": "shell", "code": code })
 }
+
+/// The same, with notifications while it waits and runs.
+fn told(code: &str) -> Value {
+    json!({ "language": "shell", "code": code, "stream": true })
+}

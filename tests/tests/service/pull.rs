@@ -4,7 +4,7 @@ use sandtray_core::language::Language;
 use sandtray_tests::rig::{Rig, registry};
 use serde_json::json;
 
-use crate::shell;
+use crate::{shell, told};
 
 /// What the registry has under `alpine:3.22`, by a name that no other test uses.
 fn private_image() -> String {
@@ -21,7 +21,7 @@ async fn ten_runs_wait_for_one_pull_and_it_is_not_counted_in_their_seconds() {
     let mut agent = rig.agent().await;
     let mut calls = Vec::new();
     for number in 0..10 {
-        calls.push(agent.send("code.run", shell(&format!("echo {number}"))).await);
+        calls.push(agent.send("code.run", told(&format!("echo {number}"))).await);
     }
     let waiting = agent.notification("code.waiting").await;
     assert_eq!((&waiting["why"], &waiting["image"]), (&json!("image"), &json!(image)), "{waiting}");

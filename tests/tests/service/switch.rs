@@ -3,7 +3,7 @@
 use sandtray_tests::rig::{Rig, eventually};
 use serde_json::json;
 
-use crate::shell;
+use crate::{shell, told};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_it_is_off_the_capability_does_not_exist() {
@@ -31,7 +31,7 @@ async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
     let mut agent = rig.agent().await;
     let mut running = Vec::new();
     for _ in 0..2 {
-        running.push(agent.send("code.run", shell("echo before; trap '' TERM INT; while :; do sleep 1; done")).await);
+        running.push(agent.send("code.run", told("echo before; trap '' TERM INT; while :; do sleep 1; done")).await);
         agent.notification("code.started").await;
     }
     let waiting = agent.send("code.run", shell("echo never")).await;
@@ -52,7 +52,7 @@ async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
 async fn stopping_the_service_answers_its_callers_and_leaves_no_container() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
-    let id = agent.send("code.run", shell("echo before; sleep 1000")).await;
+    let id = agent.send("code.run", told("echo before; sleep 1000")).await;
     agent.notification("code.started").await;
     let engine = rig.service.health.watch().borrow().engine.clone().unwrap();
     let home = rig.home();

@@ -113,7 +113,7 @@ impl EngineTrouble {
             Self::NotAnswering { .. } => "Restart Docker if this lasts longer than a minute.".into(),
             Self::Unusable { .. } => "Update Docker, or choose another engine in the settings.".into(),
             Self::WallMissing { .. } => {
-                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or rootless Podman on cgroup v2.".into()
+                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or update this engine.".into()
             }
         }
     }

@@ -59,7 +59,11 @@ end=$((now + seconds))
 # What a shell exports of itself is not the program's environment.
 unset PWD OLDPWD SHLVL
 printf '\036%s start\n' "$nonce" >&3
-$reset "$@" <&4 4<&- 3>&- 5>&- 6>&- &
+# Were both alike to the kernel, it could pick PID 1 when memory runs out, and nobody would be left to tell.
+{
+    echo 1000 >/proc/self/oom_score_adj
+    exec $reset "$@"
+} <&4 4<&- 3>&- 5>&- 6>&- &
 program=$!
 # What the shell itself has to say of a killed job is no output of the program.
 exec 4<&- 2>/dev/null
