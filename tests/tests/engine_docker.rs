@@ -3,6 +3,8 @@
 //! The engine is the one that Sandtray itself would find, or `SANDTRAY_TEST_ENGINE=unix:///...`. Where there is none,
 //! every test here fails. `SANDTRAY_TEST_REGISTRY` (127.0.0.1:5055) is a registry that takes pushes.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the verdict")]
+
 use std::sync::Arc;
 
 use bytes::Bytes;
