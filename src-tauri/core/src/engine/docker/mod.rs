@@ -48,6 +48,10 @@ const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 /// Between two looks at whether a removal that somebody else began has ended.
 const REMOVE_POLL: Duration = Duration::from_millis(50);
+/// Podman calls a container "stopped" between its program's end and its own cleaning up: a word that bollard's models
+/// lack. It passes within milliseconds, so the question is asked again, this often at most.
+const SETTLE_TRIES: u32 = 60;
+const SETTLE_POLL: Duration = Duration::from_millis(50);
 /// bollard's own bound, longer than each of ours, pulls aside; those have their own too.
 const CLIENT_SECONDS: u64 = 600;
 
@@ -100,6 +104,24 @@ impl Docker {
         match timeout(limit, call).await {
             Ok(result) => result.map_err(|error| engine_error(&self.endpoint, doing, error)),
             Err(_) => Err(EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: self.endpoint.clone() })),
+        }
+    }
+
+    async fn try_remove(&self, id: &ContainerId) -> Result<Removal, Error> {
+        let options = RemoveContainerOptions { v: true, force: true, link: false };
+        let error = match self.client.remove_container(&id.0, Some(options)).await {
+            Ok(()) => return Ok(Removal::Done),
+            Err(error) if is_status(&error, 404) => return Ok(Removal::Done),
+            Err(error) => error,
+        };
+        let message = error.to_string();
+        if is_status(&error, 409) && message.contains("already in progress") {
+            Ok(Removal::UnderWay)
+        // Podman, where the program ends of itself just as it is killed: "container state improper: stopped".
+        } else if is_status(&error, 500) && message.contains("state improper") {
+            Ok(Removal::Again)
+        } else {
+            Err(error)
         }
     }
 
@@ -239,7 +261,7 @@ impl Engine for Docker {
     }
 
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {
-        let call = self.client.inspect_container(&id.0, None);
+        let call = settled(|| self.client.inspect_container(&id.0, None));
         let state = self.within(EXIT_DEADLINE, "look at a container", call).await?.state.unwrap_or_default();
         Ok(Exit {
             running: state.running.unwrap_or(false),
@@ -250,19 +272,16 @@ impl Engine for Docker {
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
-        let options = RemoveContainerOptions { v: true, force: true, link: false };
         let call = async {
-            match self.client.remove_container(&id.0, Some(options)).await {
-                Ok(()) => Ok(Removal::Done),
-                Err(error) if is_status(&error, 404) => Ok(Removal::Done),
-                Err(error) if is_status(&error, 409) && error.to_string().contains("already in progress") => {
-                    Ok(Removal::UnderWay)
+            loop {
+                match self.try_remove(id).await? {
+                    Removal::Again => sleep(REMOVE_POLL).await,
+                    removal @ (Removal::Done | Removal::UnderWay) => return Ok(removal),
                 }
-                Err(error) => Err(error),
             }
         };
         match self.within(REMOVE_DEADLINE, "remove a container", call).await? {
-            Removal::Done => Ok(()),
+            Removal::Done | Removal::Again => Ok(()),
             Removal::UnderWay => self.gone(id).await,
         }
     }
@@ -276,9 +295,23 @@ impl Engine for Docker {
     }
 }
 
+/// Asks again while the answer cannot be read.
+async fn settled<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
+    for _ in 1..SETTLE_TRIES {
+        match ask().await {
+            Err(Error::JsonDataError { .. }) => sleep(SETTLE_POLL).await,
+            answer => return answer,
+        }
+    }
+    ask().await
+}
+
 enum Removal {
     Done,
+    /// Somebody else began it.
     UnderWay,
+    /// It was about to end of itself.
+    Again,
 }
 
 fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {

@@ -178,6 +178,18 @@ async fn a_removal_that_somebody_else_began_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_program_that_ends_as_it_is_killed_is_removed_all_the_same() {
+    const IMPROPER: &str = r#"{"cause":"container state improper","message":"cannot remove container c0ffee as it could not be stopped: sending SIGKILL to container c0ffee: container state improper: stopped","response":500}"#;
+    let tries = std::sync::atomic::AtomicUsize::new(0);
+    let (_folder, docker) = engine(move |_| match tries.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0..2 => Reply::Answer(500, IMPROPER),
+        _ => Reply::Answer(204, ""),
+    })
+    .await;
+    assert_eq!(docker.remove(&id()).await, Ok(()));
+}
+
+#[tokio::test]
 async fn a_refusal_is_told_in_the_engines_words() {
     let (_folder, docker) = engine(|_| Reply::Answer(409, r#"{"message":"it is in use\n"}"#)).await;
     let refused = EngineError::Refused { doing: "remove a container", message: "it is in use".into() };
@@ -191,6 +203,18 @@ async fn how_it_ended_is_read_from_the_engine() {
     let (_folder, docker) = engine(|_| Reply::Answer(200, STATE)).await;
     let started_at = Some(std::time::UNIX_EPOCH + Duration::from_secs(1));
     assert_eq!(docker.exit(&id()).await, Ok(Exit { running: false, exit_code: 137, oom_killed: true, started_at }));
+}
+
+#[tokio::test]
+async fn a_state_that_podman_passes_through_is_waited_out() {
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    let (_folder, docker) = engine(move |_| match looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        0..3 => Reply::Answer(200, r#"{"State":{"Status":"stopped","Running":false,"ExitCode":0}}"#),
+        _ => Reply::Answer(200, r#"{"State":{"Status":"exited","Running":false,"ExitCode":7}}"#),
+    })
+    .await;
+    let exit = Exit { running: false, exit_code: 7, oom_killed: false, started_at: None };
+    assert_eq!(docker.exit(&id()).await, Ok(exit));
 }
 
 #[tokio::test]
