@@ -73,7 +73,8 @@ impl Rig {
         all.iter().filter(|container| container.instance.starts_with(&home)).count()
     }
 
-    fn home(&self) -> String {
+    /// What the labels of this service's containers begin with.
+    pub fn home(&self) -> String {
         let paths = Paths::under(self.folder.path());
         std::fs::read_to_string(paths.home_file()).expect("the id of the data folder").trim().to_owned()
     }
@@ -163,4 +164,26 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
         }
     };
     assert!(timeout(PATIENCE, looking).await.is_ok(), "in vain: {what}");
+}
+
+/// Where the bench's registry listens.
+pub fn registry() -> String {
+    let port = std::env::var("SANDTRAY_BENCH_REGISTRY_PORT").unwrap_or_else(|_| "5055".into());
+    format!("127.0.0.1:{port}")
+}
+
+/// `sandtray serve` in a process that a test may kill. The program is built beside the tests.
+pub fn serving_process(folder: &Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(built("sandtray"));
+    command.args(["serve", "--enable"]).env("SANDTRAY_HOME", folder);
+    command
+}
+
+/// A program of this workspace. `cargo test --workspace` builds it; on its own, `cargo build` does.
+fn built(name: &str) -> std::path::PathBuf {
+    let tests = std::env::current_exe().expect("the path of this test");
+    let folder = tests.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(program.exists(), "{} is missing: run `cargo build --workspace` first", program.display());
+    program
 }

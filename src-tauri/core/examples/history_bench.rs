@@ -36,8 +36,10 @@ async fn main() -> Result<(), Failure> {
     println!("open: {:.1} ms; {:?}", millis(started.elapsed()), history.stats().await?);
     queries(&history).await?;
 
+    history.configure(HistorySettings { max_runs: runs as u32, ..settings.clone() }).await?;
+    report("insert where each prunes one", insert(&history, runs, SAMPLE, limits).await?);
     history.configure(HistorySettings { max_runs: (runs / 2) as u32, ..settings }).await?;
-    report("insert while pruning half", insert(&history, runs, SAMPLE, limits).await?);
+    report("insert while pruning half", insert(&history, runs + SAMPLE, SAMPLE, limits).await?);
     let started = Instant::now();
     while history.stats().await?.runs > (runs / 2) as u64 {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -98,15 +98,14 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 
 /// `None` where there is no such file. A file longer than `max` is an error and is not read.
 pub fn read_bounded(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    // Looked at before it is opened: a fifo in its place would never open.
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
-    };
-    // A fifo or a device in its place would never end, or never begin.
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"));
     }
+    let file = File::open(path)?;
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max {

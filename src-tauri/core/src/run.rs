@@ -34,6 +34,20 @@ impl fmt::Debug for RunId {
     }
 }
 
+impl From<RunId> for String {
+    fn from(id: RunId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = uuid::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
 impl FromStr for RunId {
     type Err = uuid::Error;
 
@@ -251,6 +265,7 @@ mod tests {
         let second = RunId::generate();
         assert_eq!(first.to_string().parse::<RunId>().unwrap(), first);
         assert_eq!(first.to_string().len(), 32);
+        assert_eq!(serde_json::to_value(first).unwrap(), first.to_string());
         assert_eq!(serde_json::to_value(first).unwrap(), first.to_string());
         assert_eq!(serde_json::from_value::<RunId>(first.to_string().into()).unwrap(), first);
         assert!(first < second);

@@ -97,9 +97,9 @@ impl Settings {
     pub fn limits(&self) -> Limits {
         let limits = &self.limits;
         Limits {
-            millis: (limits.seconds * 1000.0) as u64,
+            millis: (limits.seconds * 1000.0).round() as u64,
             memory_bytes: limits.memory_mb << 20,
-            milli_cpus: (limits.cpus * 1000.0) as u32,
+            milli_cpus: (limits.cpus * 1000.0).round() as u32,
             processes: limits.processes,
             output_bytes: limits.output_kb << 10,
             file_bytes: limits.files_mb << 20,

@@ -94,8 +94,8 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         tmpfs: Some(tmpfs(spec)),
         // Shared memory would be one more writable place: /dev/shm is not even there.
         ipc_mode: Some("none".into()),
-        masked_paths: Some(MASKED.map(str::to_owned).to_vec()),
-        readonly_paths: Some(READONLY.map(str::to_owned).to_vec()),
+        masked_paths: Some(words(MASKED_BY_ENGINES).chain(words(MASKED_BY_US)).collect()),
+        readonly_paths: Some(words(READONLY).collect()),
 
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".into()]),
@@ -175,44 +175,23 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
     i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
 }
 
-/// What /proc and /sys tell about the machine. Naming any replaces the engine's own list, so that list is here whole,
-/// and after it what tells of the host's boot, disks, drivers, devices and make.
-const MASKED: [&str; 31] = [
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/interrupts",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/sys/devices/virtual/powercap",
-    "/sys/firmware",
-    //
-    "/proc/bus",
-    "/proc/cmdline",
-    "/proc/config.gz",
-    "/proc/diskstats",
-    "/proc/driver",
-    "/proc/iomem",
-    "/proc/ioports",
-    "/proc/kallsyms",
-    "/proc/key-users",
-    "/proc/mdstat",
-    "/proc/modules",
-    "/proc/partitions",
-    "/proc/swaps",
-    "/proc/sysrq-trigger",
-    "/proc/vmallocinfo",
-    "/sys/block",
-    "/sys/devices/virtual/dmi",
-    "/sys/kernel",
-    "/sys/module",
-];
+/// What /proc and /sys tell about the machine. Naming any replaces the engine's own list: this is that list, whole.
+const MASKED_BY_ENGINES: &str = "\
+    /proc/acpi /proc/asound /proc/interrupts /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug \
+    /proc/scsi /proc/timer_list /proc/timer_stats /sys/devices/virtual/powercap /sys/firmware";
+/// What tells of the host's boot, disks, drivers, devices and make besides. (/proc/pressure can even be written: by
+/// anybody, to set a trigger in the host's kernel.)
+const MASKED_BY_US: &str = "\
+    /proc/bus /proc/cmdline /proc/config.gz /proc/diskstats /proc/driver /proc/iomem /proc/ioports \
+    /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/swaps \
+    /proc/sysrq-trigger /proc/vmallocinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
+    /sys/kernel /sys/module";
 
-const READONLY: [&str; 3] = ["/proc/fs", "/proc/irq", "/proc/sys"];
+const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_whitespace().map(str::to_owned)
+}
 
 #[cfg(test)]
 mod tests {
@@ -256,7 +235,15 @@ mod tests {
                 "/var/tmp": "ro,noexec,nosuid,nodev,size=4k"
             },
             "IpcMode": "none",
-            "MaskedPaths": MASKED,
+            "MaskedPaths": [
+                "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
+                "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/bus", "/proc/cmdline", "/proc/config.gz",
+                "/proc/diskstats", "/proc/driver", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
+                "/proc/key-users", "/proc/mdstat", "/proc/modules", "/proc/partitions", "/proc/pressure",
+                "/proc/swaps", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/sys/block", "/sys/bus",
+                "/sys/class/block", "/sys/dev", "/sys/devices/virtual/dmi", "/sys/kernel", "/sys/module"
+            ],
             "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],
             "Privileged": false,
             "CapDrop": ["ALL"],

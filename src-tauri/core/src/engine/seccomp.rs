@@ -88,6 +88,7 @@ const FILE_KIND: u64 = 0o170_000;
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
+const EAFNOSUPPORT: u32 = 97;
 
 fn build() -> Value {
     let mut rules: Vec<Value> = [FILES, MEMORY, PROCESSES, THREADS_AND_SIGNALS, TIME_AND_WAITING, SOCKETS]
@@ -133,8 +134,8 @@ fn socket_rules() -> Vec<Value> {
         // An event loop's way to wake itself.
         allow("socketpair", &[equal(0, AF_UNIX)]),
         allow("socket", &[equal(0, AF_UNIX)]),
-        // Node lists no network interfaces where this is ENOSYS, and throws at anything else.
-        refuse("socket", ENOSYS, &[equal(0, AF_NETLINK)]),
+        // Asked by whoever lists network interfaces (Node throws then, Go returns it): say what is so, not EPERM.
+        refuse("socket", EAFNOSUPPORT, &[equal(0, AF_NETLINK)]),
     ];
     for family in [AF_INET, AF_INET6] {
         for (kind, protocols) in [(SOCK_STREAM, [0, IPPROTO_TCP]), (SOCK_DGRAM, [0, IPPROTO_UDP])] {

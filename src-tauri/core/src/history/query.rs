@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, ToSql};
 
-use super::record::{Cursor, HistoryQuery, MAX_PAGE, Page};
+use super::record::{Cursor, HistoryQuery, MAX_PAGE, Page, cut};
 use super::row;
 
 /// Of a search, so many words count, and so many bytes of it.
@@ -75,8 +75,8 @@ fn plan(asked: &HistoryQuery) -> Plan {
 /// Every word is a quoted phrase that may go on: `read_csv pan` finds `read_csv` and `pandas`, and no character of it
 /// is an operator.
 fn match_expression(text: &str) -> String {
-    let text = &text[..text.floor_char_boundary(MAX_TEXT)];
-    text.split(|c: char| c.is_whitespace() || c == '\0')
+    cut(text, MAX_TEXT)
+        .split(|c: char| c.is_whitespace() || c == '\0')
         .filter(|word| !word.is_empty())
         .take(MAX_WORDS)
         .map(|word| format!("\"{}\"*", word.replace('"', "\"\"")))

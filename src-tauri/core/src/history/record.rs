@@ -216,9 +216,14 @@ fn figure(sizes: impl ExactSizeIterator<Item = usize>) -> FileFigure {
     FileFigure { count: u32::try_from(sizes.len()).unwrap_or(u32::MAX), bytes: sizes.map(|size| size as u64).sum() }
 }
 
-/// At most `max` bytes, cut between characters.
 fn clipped(text: &str, max: usize) -> String {
-    text[..text.floor_char_boundary(max)].to_owned()
+    cut(text, max).to_owned()
+}
+
+/// At most `max` bytes, cut between characters.
+pub(super) fn cut(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 fn hex(bytes: &[u8]) -> String {

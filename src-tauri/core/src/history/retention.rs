@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn within_the_bounds_nothing_goes() {
         let (oldest, totals) = runs(&[400, 300, 300]);
-        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(4)), Vec::<i64>::new());
-        assert_eq!(doomed(&[], Stats::default(), &ROOMY, hour(4)), Vec::<i64>::new());
+        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(4)), [0_i64; 0]);
+        assert_eq!(doomed(&[], Stats::default(), &ROOMY, hour(4)), [0_i64; 0]);
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_newest_stays_whatever_it_is() {
         let (oldest, totals) = runs(&[5000]);
-        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(1000)), Vec::<i64>::new());
+        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(1000)), [0_i64; 0]);
         let (oldest, totals) = runs(&[1, 5000]);
         assert_eq!(doomed(&oldest, totals, &ROOMY, hour(1000)), [1]);
     }
@@ -117,6 +117,6 @@ mod tests {
     #[test]
     fn a_clock_that_went_back_ages_nothing() {
         let (oldest, totals) = runs(&[1; 3]);
-        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(0)), Vec::<i64>::new());
+        assert_eq!(doomed(&oldest, totals, &ROOMY, hour(0)), [0_i64; 0]);
     }
 }

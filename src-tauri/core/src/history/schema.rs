@@ -19,7 +19,8 @@ const MIGRATIONS: &[&str] = &[V1];
 /// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
 /// and so every index ends in that order, the index of words included.
 /// `run` holds what a list shows; `body` and `file` hold what can be large, so that listing never reads it.
-/// `search` holds the index of words alone, not the words' text a second time.
+/// `search` holds the index of words alone, not the words' text a second time. Left to itself it merges its segments
+/// inside commits, 100 ms at a time; here that is done between them, in small steps.
 const V1: &str = "
 CREATE TABLE run (
   seq INTEGER PRIMARY KEY,
@@ -73,6 +74,7 @@ CREATE INDEX file_by_seq ON file (seq);
 CREATE VIRTUAL TABLE search USING fts5 (
   words, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
+INSERT INTO search (search, rank) VALUES ('automerge', 0), ('crisismerge', 64);
 CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0, 0);
 ";

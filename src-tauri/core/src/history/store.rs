@@ -27,7 +27,10 @@ const PAGE_BYTES: u64 = 4096;
 /// Free pages are given back to the disk once there are this many, and once they are a quarter of the file.
 const FREE_PAGES: u64 = 4096;
 /// Pages given back in one step.
-const VACUUM_STEP: u32 = 256;
+const VACUUM_STEP: u64 = 256;
+/// Pages of the word index merged in one step.
+const MERGE_STEP: i32 = 16;
+pub(super) const STEP_BYTES: u64 = VACUUM_STEP * PAGE_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Store {
@@ -82,7 +85,8 @@ impl Store {
         Ok(Some(RunRecord { row, body: Some(Body { files_out, ..body }) }))
     }
 
-    /// False where there is no such run. Afterwards its code and output are in no file of the history.
+    /// False where there is no such run. Afterwards its code and output are in no file of the history; single words of
+    /// its code are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
     pub(super) fn delete(&mut self, id: RunId) -> rusqlite::Result<bool> {
         let seq: Option<i64> = self
             .connection
@@ -138,6 +142,25 @@ impl Store {
         }
         self.connection.execute_batch(&format!("PRAGMA incremental_vacuum({VACUUM_STEP})"))?;
         Ok(true)
+    }
+
+    /// Makes the coming merges rewrite the whole word index, and so drop the words of runs that are gone.
+    pub(super) fn begin_purge(&self) -> rusqlite::Result<()> {
+        self.merge_pages(-MERGE_STEP)
+    }
+
+    /// Merges a little of the word index. False where there was nothing to merge.
+    pub(super) fn merge(&self) -> rusqlite::Result<bool> {
+        let before = self.connection.total_changes();
+        self.merge_pages(MERGE_STEP)?;
+        // The statement itself is one change.
+        Ok(self.connection.total_changes() - before >= 2)
+    }
+
+    /// FTS5 reads a negative number as the beginning of a merge of everything.
+    fn merge_pages(&self, pages: i32) -> rusqlite::Result<()> {
+        self.connection.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?.execute([pages])?;
+        Ok(())
     }
 
     pub(super) fn checkpoint(&self, how: Checkpoint) -> rusqlite::Result<()> {

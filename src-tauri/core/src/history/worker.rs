@@ -25,6 +25,8 @@ const PRUNE_RUNS: u32 = 16;
 const PRUNE_BYTES: u64 = 1 << 20;
 /// Written since the last checkpoint, before a quiet moment is used for the next.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
+/// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
+const QUIET: Duration = Duration::from_millis(200);
 /// How often the age of runs is looked at when nothing else happens.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
@@ -52,6 +54,8 @@ pub(super) struct Worker {
     set_asides: u32,
     news: watch::Sender<Option<SetAside>>,
     unwritten: u64,
+    /// A run was deleted by the owner, and words of it may still be in the index.
+    purging: bool,
 }
 
 /// Work that is left after a step of tidying.
@@ -75,6 +79,7 @@ impl Worker {
             set_asides: 0,
             news,
             unwritten: 0,
+            purging: false,
         };
         worker.opened()?;
         Ok(worker)
@@ -89,10 +94,14 @@ impl Worker {
                 (_, Err(mpsc::error::TryRecvError::Disconnected)) => break,
                 (Tidy::More, Err(mpsc::error::TryRecvError::Empty)) => None,
                 (Tidy::Done, Err(mpsc::error::TryRecvError::Empty)) => {
-                    match waits.block_on(async { tokio::time::timeout(IDLE, commands.recv()).await }) {
+                    let wait = if self.unwritten > CHECKPOINT_BYTES { QUIET } else { IDLE };
+                    match waits.block_on(async { tokio::time::timeout(wait, commands.recv()).await }) {
                         Ok(Some(command)) => Some(command),
                         Ok(None) => break,
-                        Err(_) => None,
+                        Err(_) => {
+                            self.checkpoint(Checkpoint::Passive);
+                            None
+                        }
                     }
                 }
             };
@@ -121,7 +130,7 @@ impl Worker {
             }
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
             Command::Get(id, answer) => drop(answer.send(self.with(|store| store.get(id)))),
-            Command::Delete(id, answer) => drop(answer.send(self.with(|store| store.delete(id)))),
+            Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
             Command::Configure(settings) => {
@@ -140,6 +149,15 @@ impl Worker {
         }
         self.unwritten += store::weight(&record);
         self.with(|store| store.insert(&record))
+    }
+
+    fn delete(&mut self, id: RunId) -> Result<bool, HistoryError> {
+        let deleted = self.with(|store| store.delete(id))?;
+        if deleted {
+            self.with(|store| store.begin_purge())?;
+            self.purging = true;
+        }
+        Ok(deleted)
     }
 
     /// Starts a new file: nothing of the old one is left anywhere.
@@ -209,25 +227,36 @@ impl Worker {
         Ok(())
     }
 
-    /// One step of what can wait: pruning, giving pages back, writing the log into the database.
+    /// One step of what can wait: pruning, then merging the word index, then giving pages back.
     fn tidy(&mut self) -> Tidy {
-        if self.prune() == Tidy::More && self.store.is_some() {
+        if self.prune() == Tidy::More {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
-        let result = match store.shrink() {
-            Ok(true) => return Tidy::More,
-            Ok(false) if self.unwritten > CHECKPOINT_BYTES => {
-                self.unwritten = 0;
-                store.checkpoint(Checkpoint::Passive)
+        match store.merge().and_then(|more| if more { Ok(true) } else { store.shrink() }) {
+            Ok(true) => {
+                self.unwritten += store::STEP_BYTES;
+                Tidy::More
             }
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            tracing::warn!("the history could not be tidied: {error}");
+            Ok(false) => {
+                if std::mem::take(&mut self.purging) {
+                    self.checkpoint(Checkpoint::Truncate);
+                }
+                Tidy::Done
+            }
+            Err(error) => {
+                tracing::warn!("the history could not be tidied: {error}");
+                Tidy::Done
+            }
         }
-        Tidy::Done
+    }
+
+    /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
+    fn checkpoint(&mut self, how: Checkpoint) {
+        self.unwritten = 0;
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {
+            tracing::warn!("the history's log could not be written back: {error}");
+        }
     }
 
     /// One step. [`Tidy::More`] where there may be more to do.

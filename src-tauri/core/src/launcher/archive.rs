@@ -298,10 +298,13 @@ fn complaints(log: &str) -> impl Iterator<Item = (&str, SkipReason)> {
             (rest.split_once("': ")?.0, SkipReason::Unreadable)
         } else if let Some((name, _)) = line.split_once(": Cannot ") {
             (name, SkipReason::Unreadable)
+        } else if let Some(folder) = line.strip_suffix(": Permission denied") {
+            (folder, SkipReason::Unreadable)
         } else {
             (line.strip_suffix(": socket ignored")?, SkipReason::SpecialFile)
         };
-        Some((name.strip_prefix("work/out/")?, reason))
+        let inside = name.strip_prefix("work/out")?;
+        if inside.is_empty() { Some(("out", reason)) } else { Some((inside.strip_prefix('/')?, reason)) }
     })
 }
 

@@ -178,9 +178,17 @@ fn what_tar_could_not_read_is_told() {
     let log = "tar: work/out/secret: Cannot open: Permission denied\n\
         tar: can't open 'work/out/it's': Permission denied\n\
         tar: work/out/sock: socket ignored\n\
+        tar: work/out: Cannot open: Permission denied\n\
+        tar: work/out/folder: Permission denied\n\
+        tar: work/outside: Cannot open: Permission denied\n\
         tar: Exiting with failure status due to previous errors\n   \n";
     let stream = with_end(&[entry(b'0', b"tmp/.sandtray.log", log.as_bytes())]);
-    let skipped =
-        [("secret", SkipReason::Unreadable), ("it's", SkipReason::Unreadable), ("sock", SkipReason::SpecialFile)];
+    let skipped = [
+        ("secret", SkipReason::Unreadable),
+        ("it's", SkipReason::Unreadable),
+        ("sock", SkipReason::SpecialFile),
+        ("out", SkipReason::Unreadable),
+        ("folder", SkipReason::Unreadable),
+    ];
     assert_eq!(read(&stream, 1000).0, harvest(&[], &skipped));
 }

@@ -1,0 +1,148 @@
+//! Files in and out: every odd name returned or told of, every flood bounded.
+
+use sandtray_tests::rig::Rig;
+use serde_json::{Value, json};
+
+use crate::{base64, parts, python, shell};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_go_in_and_come_out_whatever_they_are_called() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let every_byte: Vec<u8> = (0..=255).collect();
+    let files = json!({
+        "empty": "", "a..b.txt": "dots", "-rf": "dash", "new\nline": "newline", "d/e/f.bin": base64(&every_byte),
+        ("n".repeat(255)): "long", "ünï.txt": "€", " ": "a blank", "*": "a star",
+    });
+    let code = "
+import shutil, os
+for name in set(os.listdir('.')) - {'out', 'main.py'}:
+    (shutil.copytree if os.path.isdir(name) else shutil.copy)(name, 'out/' + name)";
+    let result = agent.run(json!({ "language": "python", "code": code, "files": files })).await;
+    let expected = json!({ "status": "ok", "files": files, "skipped_files": [], "left_behind": [] });
+    assert_eq!(parts(&result, &["status", "files", "skipped_files", "left_behind"]), expected);
+
+    let again = agent.run(json!({ "language": "python", "code": code, "files": result["files"] })).await;
+    assert_eq!(again["files"], files, "the output of one run is the input of the next");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_plain_file_is_left_out_and_named() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let code = r#"
+import os, socket
+os.symlink('/etc/passwd', 'out/link')
+os.mkfifo('out/fifo')
+socket.socket(socket.AF_UNIX).bind('out/sock')
+open('out/first', 'w').write('kept'); os.link('out/first', 'out/second')
+open(b'out/bad\xff', 'w').write('x')
+open('out/back\\slash', 'w').write('x')
+deep = 'out/' + '/'.join('d' * 16)
+os.makedirs(deep); open(deep + '/f', 'w').write('x')
+open('out/secret', 'w').write('x'); os.chmod('out/secret', 0)
+open('out/large', 'wb').write(bytes(6_000_000))
+open('beside', 'w').write('x'); os.mkdir('folder'); open('.hidden', 'w')
+"#;
+    let result = agent.run(python(code)).await;
+    assert_eq!((&result["status"], &result["stderr"]), (&json!("ok"), &json!("")));
+    let kept = result["files"].as_object().unwrap();
+    assert_eq!(kept.values().collect::<Vec<_>>(), ["kept"], "one of the two hard links: {result}");
+    let other_link = if kept.contains_key("first") { "second" } else { "first" };
+
+    let mut skipped = result["skipped_files"].as_array().unwrap().clone();
+    skipped.sort_by_key(|entry| entry["name"].as_str().unwrap().to_owned());
+    let deep = format!("{}/f", ["d"; 16].join("/"));
+    let mut expected: Vec<Value> = [
+        ("back\\slash", "bad_name"),
+        ("bad\u{fffd}", "bad_name"),
+        (&*deep, "too_deep"),
+        ("fifo", "special_file"),
+        ("large", "too_large"),
+        ("link", "symlink"),
+        ("secret", "unreadable"),
+        ("sock", "special_file"),
+        (other_link, "hard_link"),
+    ]
+    .map(|(name, reason)| json!({ "name": name, "reason": reason }))
+    .into();
+    expected.sort_by_key(|entry| entry["name"].as_str().unwrap().to_owned());
+    assert_eq!(skipped, expected);
+    assert_eq!(result["left_behind"], json!(["beside", "folder", ".hidden"]));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn out_itself_may_be_replaced_by_anything() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    for (code, skipped) in [
+        ("rmdir out; ln -s /etc out", json!([{ "name": "out", "reason": "symlink" }])),
+        ("rmdir out; mkfifo out", json!([{ "name": "out", "reason": "special_file" }])),
+        ("rmdir out; echo x > out", json!([{ "name": "out", "reason": "special_file" }])),
+        ("rmdir out", json!([])),
+        ("chmod 0 out", json!([{ "name": "out", "reason": "unreadable" }])),
+    ] {
+        let result = agent.run(shell(code)).await;
+        let expected = json!({ "status": "ok", "files": {}, "skipped_files": skipped });
+        assert_eq!(parts(&result, &["status", "files", "skipped_files"]), expected, "{code}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terabyte_cannot_be_claimed_and_many_holes_are_not_read_for_ever() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let one = "
+import os
+try:
+    with open('out/huge', 'wb') as f: os.ftruncate(f.fileno(), 1 << 40)
+except OSError as e: print(e.strerror)";
+    let result = agent.run(python(one)).await;
+    assert_eq!(parts(&result, &["status", "stdout"]), json!({ "status": "ok", "stdout": "File too large\n" }));
+
+    let ten = "
+import os
+for n in range(10):
+    with open(f'out/{n}', 'wb') as f: os.ftruncate(f.fileno(), 60 << 20)";
+    let result = agent.run(python(ten)).await;
+    let reasons: Vec<&Value> = result["skipped_files"].as_array().unwrap().iter().map(|skip| &skip["reason"]).collect();
+    // Two of 60 MiB are passed over; the third would take the archive past 128 MiB.
+    assert_eq!(reasons, ["too_large", "too_large", "not_read"], "{result}");
+    assert_eq!((&result["status"], &result["files"]), (&json!("ok"), &json!({})));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn floods_of_names_are_bounded_and_counted() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let flood = "
+made = 0
+try:
+    for made in range(100_000): open(f'out/{made:06}', 'w').close()
+except OSError as e: print(made, e.strerror)";
+    let result = agent.run(python(flood)).await;
+    let (made, error) = result["stdout"].as_str().unwrap().trim().split_once(' ').unwrap();
+    let made: usize = made.parse().unwrap();
+    assert_eq!(error, "No space left on device", "the inodes run out before the bytes");
+    assert!(made < 16_384, "{made}");
+    assert_eq!(result["files"].as_object().unwrap().len(), 256);
+    let skipped = result["skipped_files"].as_array().unwrap();
+    assert_eq!(skipped.len(), 101);
+    assert_eq!(skipped[100]["name"], format!("({} more)", made - 256 - 100));
+
+    let nested = "
+import os
+os.chdir('out')
+for _ in range(2000): os.mkdir('d'); os.chdir('d')
+open('f', 'w').write('x')
+print('made')";
+    let result = agent.run(python(nested)).await;
+    let expected = json!({ "status": "ok", "stdout": "made\n", "files": {} });
+    assert_eq!(parts(&result, &["status", "stdout", "files"]), expected);
+    assert_eq!(result["skipped_files"][0]["reason"], "too_deep", "{result}");
+    rig.stop().await;
+}

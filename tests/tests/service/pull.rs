@@ -1,0 +1,63 @@
+//! Pulls from a real registry, under a name of the tests' own, so that nobody else's image comes or goes.
+
+use sandtray_core::language::Language;
+use sandtray_tests::rig::{Rig, registry};
+use serde_json::json;
+
+use crate::shell;
+
+/// What the registry has under `alpine:3.22`, by a name that no other test uses.
+fn private_image() -> String {
+    format!("{}/library/alpine:3.22", registry())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_runs_wait_for_one_pull_and_it_is_not_counted_in_their_seconds() {
+    let image = private_image();
+    let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Shell, image.clone()))).await;
+    let engine = rig.service.health.watch().borrow().engine.clone().unwrap();
+    // It may be there from an earlier run that was interrupted.
+    let _ = engine.remove_image(&image).await;
+    let mut agent = rig.agent().await;
+    let mut calls = Vec::new();
+    for number in 0..10 {
+        calls.push(agent.send("code.run", shell(&format!("echo {number}"))).await);
+    }
+    let waiting = agent.notification("code.waiting").await;
+    assert_eq!((&waiting["why"], &waiting["image"]), (&json!("image"), &json!(image)), "{waiting}");
+    for (number, call) in calls.into_iter().enumerate() {
+        let result = agent.reply(call).await.unwrap();
+        assert_eq!(result["stdout"], format!("{number}\n"));
+        assert!(result["seconds"].as_f64().unwrap() < result["queued_seconds"].as_f64().unwrap(), "{result}");
+        assert!(result["image"].as_str().unwrap().starts_with(&image), "{result}");
+    }
+    let _ = engine.remove_image(&image).await;
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_nowhere_is_told_to_every_caller() {
+    let image = format!("{}/library/nowhere:1", registry());
+    let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Shell, image.clone()))).await;
+    let mut agent = rig.agent().await;
+    let calls = [agent.send("code.run", shell("echo 1")).await, agent.send("code.run", shell("echo 2")).await];
+    for call in calls {
+        let error = agent.reply(call).await.unwrap_err();
+        assert_eq!(error["data"]["code"], "image_unavailable", "{error}");
+        assert!(error["message"].as_str().unwrap().contains(&image), "{error}");
+        assert!(error["data"]["hint"].as_str().is_some(), "{error}");
+    }
+    assert_eq!(agent.run(json!({ "language": "python", "code": "print(1)" })).await["stdout"], "1\n");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_is_not_there_is_no_network() {
+    // Nothing listens on the discard port.
+    let rig =
+        Rig::start_with(|settings| drop(settings.images.insert(Language::Shell, "127.0.0.1:9/a/b:1".into()))).await;
+    let error = rig.agent().await.call("code.run", shell("echo 1")).await.unwrap_err();
+    assert_eq!(error["data"]["code"], "image_unavailable", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("registry could not be reached"), "{error}");
+    rig.stop().await;
+}
