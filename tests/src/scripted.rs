@@ -31,6 +31,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+/// Far above what anything here takes; a test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
 pub const BINARY: &[u8] = b"a\xff\x1b[2J\x00\r\n";
 
 #[derive(Clone)]
@@ -68,12 +71,12 @@ impl Scripted {
     }
 
     pub async fn until_running(&self, count: usize) {
-        self.0.running.subscribe().wait_for(|running| *running == count).await.unwrap();
+        until(self.0.running.subscribe(), count).await;
     }
 
     /// Waits until so many runs were ended by dropping their future.
     pub async fn until_dropped(&self, count: usize) {
-        self.0.dropped.subscribe().wait_for(|dropped| *dropped == count).await.unwrap();
+        until(self.0.dropped.subscribe(), count).await;
     }
 
     pub fn dropped(&self) -> usize {
@@ -162,6 +165,11 @@ impl Scripted {
         }
         Ok(outcome)
     }
+}
+
+async fn until(mut figure: watch::Receiver<usize>, count: usize) {
+    let reached = figure.wait_for(|figure| *figure == count);
+    tokio::time::timeout(PATIENCE, reached).await.expect("the runs get there").unwrap();
 }
 
 /// Notices that a run's future was dropped before it ended.

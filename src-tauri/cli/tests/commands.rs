@@ -6,17 +6,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
 use sandtray_core::event::{ImageState, ImageStatus};
 use sandtray_core::ipc::{self, Listener};
 use sandtray_core::language::Language;
-use sandtray_tests::scripted::{BINARY, Scripted, live};
+use sandtray_tests::scripted::{BINARY, PATIENCE, Scripted, live};
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
-
-const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Desk {
     folder: tempfile::TempDir,
@@ -201,7 +198,7 @@ async fn without_a_service_it_says_how_to_start_one() {
 async fn ctrl_c_cancels_the_run() {
     let desk = Desk::new();
     let child = desk.command(&["run", "-l", "py", "-c", "hold"]).spawn().unwrap();
-    timeout(PATIENCE, desk.product.until_running(1)).await.unwrap();
+    desk.product.until_running(1).await;
     let pid = rustix::process::Pid::from_raw(child.id().unwrap() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();

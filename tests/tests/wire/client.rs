@@ -1,7 +1,5 @@
 //! A client that says exactly what it is told to, line by line.
 
-use std::time::Duration;
-
 use sandtray_core::ipc::{Peer, next_client, session, unix};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -11,10 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use sandtray_tests::scripted::Scripted;
-
-/// Far above what anything here takes; a test that waits this long has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+use sandtray_tests::scripted::{PATIENCE, Scripted};
 
 pub(crate) struct Wire {
     pub(crate) reader: BufReader<OwnedReadHalf>,
