@@ -7,7 +7,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
@@ -15,7 +15,9 @@ use sandtray_core::engine::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, PullError,
 };
 use sandtray_core::language::Language;
-use sandtray_core::run::{Limits, RunId, Stream};
+use sandtray_core::launcher::{self, Nonce};
+use sandtray_core::run::{Limits, Overflow, RunId, RunSpec, Stream};
+use sandtray_core::settings::Settings;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -43,6 +45,25 @@ pub struct Talk {
     /// Somewhere in its output. It ends only after its input has.
     pub hear: Bytes,
     pub exit_code: i32,
+}
+
+impl Talk {
+    /// What the launcher understands, on a real engine and on the scripted one alike: a program that says its input back.
+    pub fn echo() -> Self {
+        let stdin = Bytes::from(b"one line of a megabyte\n".repeat(1 << 16));
+        let spec = RunSpec {
+            id: RunId::generate(),
+            language: Language::Shell,
+            code: "cat".into(),
+            files: Vec::new(),
+            stdin: stdin.clone(),
+            limits: Settings::default().limits(),
+            overflow: Overflow::Kill,
+            label: None,
+        };
+        let opening = launcher::opening(&spec, &Nonce::random(), SystemTime::now()).expect("a tar in memory");
+        Self { say: [opening, stdin.clone()].concat().into(), hear: stdin, exit_code: 0 }
+    }
 }
 
 /// One test for each promise. `$subject` is an async function that makes a [`Subject`].

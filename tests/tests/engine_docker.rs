@@ -1,7 +1,7 @@
 //! The contract of an engine, held against a real one; and what only a real one can show: a pull with progress.
 //!
 //! The engine is the one that Sandtray itself would find, or `SANDTRAY_TEST_ENGINE=unix:///...`. Where there is none,
-//! every test here fails. `SANDTRAY_TEST_REGISTRY` (127.0.0.1:5055) is a registry that takes pushes.
+//! every test here fails. The bench's registry must take pushes.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the verdict")]
 
@@ -16,6 +16,7 @@ use sandtray_core::engine::{Endpoint, Engine};
 use sandtray_core::event::PullFigure;
 use sandtray_tests::contract::{Subject, Talk};
 use sandtray_tests::contract_suite;
+use sandtray_tests::rig::registry;
 
 const IMAGE: &str = "alpine:3.22";
 /// Large enough for several lines of progress, small enough to be pulled in a second.
@@ -33,14 +34,8 @@ async fn subject() -> Subject {
         engine: Arc::new(engine),
         image: IMAGE.into(),
         missing_image: format!("{}/library/no-such-image:1", registry()),
-        talk: talk(),
+        talk: Talk::echo(),
     }
-}
-
-/// The container's PID 1 is the launcher of the walls.
-fn talk() -> Talk {
-    let say = Bytes::from(b"one line of a megabyte\n".repeat(1 << 16));
-    Talk { hear: say.clone(), say, exit_code: 7 }
 }
 
 async fn engine() -> Docker {
@@ -59,10 +54,6 @@ fn endpoint() -> Endpoint {
             panic!("NO ENGINE, SO NOTHING WAS TESTED: start Docker, or name an engine that can be used: {other:?}")
         }
     }
-}
-
-fn registry() -> String {
-    std::env::var("SANDTRAY_TEST_REGISTRY").unwrap_or_else(|_| "127.0.0.1:5055".into())
 }
 
 #[tokio::test]
