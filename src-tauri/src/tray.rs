@@ -46,8 +46,10 @@ pub(crate) fn install(app: &AppHandle) -> tauri::Result<()> {
             }
         })
         .on_tray_icon_event(|tray, event| {
-            let left = TrayIconEvent::Click { button: MouseButton::Left, button_state: MouseButtonState::Up, .. };
-            if cfg!(windows) && matches!(event, left) {
+            if let TrayIconEvent::Click { button: MouseButton::Left, button_state, .. } = event
+                && cfg!(windows)
+                && button_state == MouseButtonState::Up
+            {
                 open(tray.app_handle(), None);
             }
         })

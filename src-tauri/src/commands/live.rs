@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, run_id};
 use crate::desk::Desk;
 use crate::dto::error::CommandError;
-use crate::dto::live::WatchEvent;
+use crate::dto::live::LiveEvent;
 use crate::picture::COALESCE;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -30,7 +30,10 @@ pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Ch
         let over = watch.clone();
         tokio::select! {
             // Whoever stops listening, or the end: nothing more to do either way.
-            _ = tokio::join!(output(onlooker.clone(), &channel, &over), samples(onlooker, &channel, &over)) => {}
+            _ = futures_util::future::try_join(
+                output(onlooker.clone(), &channel, &over),
+                samples(onlooker, &channel, &over),
+            ) => {}
             () = watch.cancelled() => {}
         }
     });

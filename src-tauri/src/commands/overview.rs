@@ -11,7 +11,7 @@ use super::{Answer, run_id};
 use crate::desk::Desk;
 use crate::dto::error::CommandError;
 use crate::dto::present;
-use crate::dto::snapshot::OwnerEvent;
+use crate::dto::snapshot::WindowEvent;
 use crate::{picture, window};
 
 /// Everything as it is now, and then each change, until the window goes.

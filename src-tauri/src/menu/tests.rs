@@ -89,7 +89,7 @@ fn what_runs_is_named_and_can_be_stopped() {
             "[x] Run code in isolation",
             "---",
             "[Python for claude, 12 s]",
-            "[Python for a long name that never seems to…, 1 min 15 s]",
+            "[Python for a longname that never seems to …, 1 min 15 s]",
             "[1 waiting]",
             "[Stop all]",
         ],
