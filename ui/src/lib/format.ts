@@ -16,11 +16,11 @@ export function bytes(count: number): string {
   return `${short(value)} ${unit}`;
 }
 
-/** 0 ms, 14 ms, 1.2 s, 42 s, 3 min 5 s, 2 h 10 min. */
+/** 0 ms, 14 ms, 1.2 s, 90 s, 3 min 5 s, 2 h 10 min. */
 export function seconds(value: number | null): string {
   if (value === null || !Number.isFinite(value) || value < 0) return '–';
   if (value < 0.9995) return `${Math.round(value * 1000)} ms`;
-  if (value < 59.95) return `${short(value)} s`;
+  if (value < 119.5) return `${short(value)} s`;
   const whole = Math.round(value);
   if (whole < 3600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
   const minutes = Math.round(whole / 60);
@@ -30,7 +30,7 @@ export function seconds(value: number | null): string {
 /** Whole seconds, for a figure that ticks. */
 export function ticking(value: number): string {
   const whole = Math.max(0, Math.floor(value));
-  return whole < 60 ? `${whole} s` : seconds(whole);
+  return whole < 120 ? `${whole} s` : seconds(whole);
 }
 
 export function percent(fraction: number): string {
