@@ -1,5 +1,6 @@
 import './styles/tokens.css';
 import './styles/base.css';
+import './styles/text.css';
 
 import { mount } from 'svelte';
 

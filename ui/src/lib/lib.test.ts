@@ -67,18 +67,20 @@ const engine = {
 } as const;
 const base: OwnerSnapshot = {
   enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
+  service: { state: 'here' },
 };
 const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
     const trouble = (kind: 'absent' | 'not_running' | 'permission_denied') =>
-      headline({ ...base, engine: { state: 'trouble', trouble: kind, message: '', hint: '' } });
+      headline({ ...base, engine: { state: 'trouble', trouble: kind, message: '', hint: '', looked_at: [] } });
     expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 warm' });
-    expect(headline({ ...base, warm: null }).text).toBe('Ready');
+    expect(headline({ ...base, warm: undefined }).text).toBe('Ready');
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble('not_running')).toEqual({ tone: 'trouble', text: 'On, but Docker isn’t running' });
+    expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
       tone: 'running', text: '1 program running · 2 waiting',
     });
@@ -87,8 +89,8 @@ describe('words', () => {
   it('give every verdict one plain sentence', () => {
     const run = {
       status: 'ok', error: null, exit_code: 0, seconds: 1.24,
-      limits: { millis: 60_000, memory_bytes: 512 << 20, output_bytes: 64 << 10 },
-    } as RunRow;
+      limits: { seconds: 60, memory_bytes: 512 << 20, output_bytes: 64 << 10 },
+    } as unknown as RunRow;
     const said = (change: Partial<RunRow>) => verdictSentence({ ...run, ...change });
     expect(said({})).toBe('Finished in 1.2 s.');
     expect(said({ status: 'failed', exit_code: 1 })).toBe('The program ended with an error (code 1) after 1.2 s.');

@@ -1,7 +1,7 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
 import { bytes, plural, seconds } from './format';
-import type { ImageRow, OwnerSnapshot, RunRow, Status } from './ipc/types';
+import type { ImageView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -11,6 +11,10 @@ export interface Headline {
 }
 
 export function headline(snapshot: OwnerSnapshot): Headline {
+  const { service } = snapshot;
+  if (service.state === 'starting') return { tone: 'off', text: 'Starting…' };
+  if (service.state === 'elsewhere') return { tone: 'trouble', text: 'Another Sandtray runs here' };
+  if (service.state === 'failed') return { tone: 'trouble', text: 'Sandtray couldn’t start' };
   if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
   const { engine, running, queued, warm } = snapshot;
   if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
@@ -55,7 +59,7 @@ export const VERDICTS: Record<Status, Verdict> = {
   failed: { word: 'Failed', sentence: failed },
   timeout: {
     word: 'Out of time',
-    sentence: (run) => `Stopped after ${seconds(run.limits.millis / 1000)}, the time limit.`,
+    sentence: (run) => `Stopped after ${seconds(run.limits.seconds)}, the time limit.`,
   },
   out_of_memory: {
     word: 'Out of memory',
@@ -126,6 +130,19 @@ export function runTitle(run: { label: string | null; language: string }): strin
   return run.label?.trim() || `${languageTitle(run.language)} program`;
 }
 
-export function diskUsed(images: readonly ImageRow[]): number {
+export function diskUsed(images: readonly ImageView[]): number {
   return images.reduce((sum, image) => sum + (image.state === 'ready' ? image.size_bytes : 0), 0);
 }
+
+/** Why something that the program left is not among its files. */
+export const SKIPPED: Record<SkipReason, string> = {
+  symlink: 'a link, not a file',
+  hard_link: 'a second name of another file',
+  special_file: 'not a plain file',
+  too_large: 'passes the limit for files',
+  too_many: 'one file too many',
+  bad_name: 'its name can’t be used',
+  too_deep: 'too many folders deep',
+  unreadable: 'the program made it unreadable',
+  not_read: 'came after the limit',
+};

@@ -5,16 +5,16 @@ import { listen } from '@tauri-apps/api/event';
 
 import type {
   CommandError,
+  HistoryFilter,
   HistoryPage,
-  HistoryQuery,
   HistoryStats,
   Language,
+  LiveEvent,
   Navigate,
-  OwnerEvent,
   RecentRun,
-  RunDetail,
+  RunRecord,
   Settings,
-  WatchEvent,
+  WindowEvent,
 } from './types';
 
 /** Ends what was begun; may be called more than once. */
@@ -22,14 +22,14 @@ export type Stop = () => void;
 
 export function asError(thrown: unknown): CommandError {
   if (typeof thrown === 'object' && thrown !== null && 'message' in thrown) {
-    const { code, message, hint, field } = thrown as Partial<CommandError>;
-    return { code: code ?? 'internal', message: String(message), hint: hint ?? null, field: field ?? null };
+    const error = thrown as Partial<CommandError>;
+    return { ...error, code: error.code ?? 'internal', message: String(error.message), faults: error.faults ?? [] };
   }
-  return { code: 'internal', message: String(thrown), hint: null, field: null };
+  return { code: 'internal', message: String(thrown), faults: [] };
 }
 
-export async function subscribe(onEvent: (event: OwnerEvent) => void): Promise<Stop> {
-  const channel = new Channel<OwnerEvent>();
+export async function subscribe(onEvent: (event: WindowEvent) => void): Promise<Stop> {
+  const channel = new Channel<WindowEvent>();
   channel.onmessage = onEvent;
   await invoke('subscribe', { channel });
   return () => {
@@ -37,8 +37,8 @@ export async function subscribe(onEvent: (event: OwnerEvent) => void): Promise<S
   };
 }
 
-export async function watchRun(runId: string, onEvent: (event: WatchEvent) => void): Promise<Stop> {
-  const channel = new Channel<WatchEvent>();
+export async function watchRun(runId: string, onEvent: (event: LiveEvent) => void): Promise<Stop> {
+  const channel = new Channel<LiveEvent>();
   let open = true;
   channel.onmessage = (event) => {
     if (!open) return;
@@ -64,8 +64,8 @@ export const cancelPull = (language: Language) => invoke<void>('cancel_pull', { 
 export const removeImage = (language: Language) => invoke<void>('remove_image', { language });
 export const stopRun = (runId: string) => invoke<void>('stop_run', { runId });
 export const stopAll = () => invoke<void>('stop_all');
-export const historyPage = (query: HistoryQuery) => invoke<HistoryPage>('history_page', { query });
-export const historyRun = (runId: string) => invoke<RunDetail>('history_run', { runId });
+export const historyPage = (filter: HistoryFilter) => invoke<HistoryPage>('history_page', { filter });
+export const historyRun = (runId: string) => invoke<RunRecord>('history_run', { runId });
 export const historyRecent = (sinceMs: number, max: number) => invoke<RecentRun[]>('history_recent', { sinceMs, max });
 export const historyDelete = (runId: string) => invoke<void>('history_delete', { runId });
 export const historyClear = () => invoke<void>('history_clear');
@@ -74,4 +74,4 @@ export const runAgain = (runId: string) => invoke<string>('run_again', { runId }
 export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
 export const copyText = (text: string) => invoke<void>('copy_text', { text });
 export const readSettings = () => invoke<Settings>('settings');
-export const applySettings = (settings: Settings) => invoke<Settings>('apply_settings', { settings });
+export const applySettings = (settings: Settings) => invoke<Settings | null>('apply_settings', { settings });

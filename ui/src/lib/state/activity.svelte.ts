@@ -24,8 +24,8 @@ class Activity {
   }
 
   add(run: RunRow): void {
-    const { run_id, queued_at, seconds, status, language } = run;
-    this.runs = [...this.runs, { run_id, at_ms: queued_at, seconds, status, language }].slice(-MOST);
+    const { run_id, at_ms, seconds, status, language } = run;
+    this.runs = [...this.runs, { run_id, at_ms: at_ms, seconds, status, language }].slice(-MOST);
     if (this.total !== null) this.total += 1;
   }
 }

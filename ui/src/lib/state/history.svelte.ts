@@ -30,7 +30,7 @@ const AHEAD = 200;
 export function brief(run: RunRow): Brief {
   return {
     id: run.run_id,
-    at: run.queued_at,
+    at: run.at_ms,
     client: run.client,
     language: run.language,
     label: run.label,
@@ -140,7 +140,7 @@ export class HistoryList {
 
   private query() {
     const { text, language, status, client } = this.filters;
-    const or = (value: string) => (value.trim() === '' ? null : value);
+    const or = (value: string) => (value.trim() === '' ? undefined : value);
     return { text: or(text), language: or(language), status: or(status), client: or(client) };
   }
 

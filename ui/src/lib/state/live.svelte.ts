@@ -1,7 +1,7 @@
 // The runs that are being watched: their output and figures as they come.
 
 import { watchRun, type Stop } from '../ipc/client';
-import type { WatchEvent } from '../ipc/types';
+import type { LiveEvent } from '../ipc/types';
 import { bytes } from '../format';
 import { LIVE_CAPS, TextStore } from '../output/store';
 
@@ -43,7 +43,7 @@ export class Watch {
     cancelAnimationFrame(this.frame);
   }
 
-  private receive(event: WatchEvent): void {
+  private receive(event: LiveEvent): void {
     if (this.over) return;
     if (event.kind === 'output') {
       if (event.missed > 0) this.output.note(`${bytes(event.missed)} left out here: the program printed faster than this window could follow`);

@@ -1,7 +1,7 @@
 // What the app says of itself: the newest snapshot, and what happened since.
 
 import { asError, subscribe, type Stop } from '../ipc/client';
-import type { CommandError, OwnerEvent, OwnerSnapshot, RunRow } from '../ipc/types';
+import type { CommandError, OwnerSnapshot, RunRow, WindowEvent } from '../ipc/types';
 
 const MOST_NOTICES = 5;
 
@@ -47,7 +47,7 @@ class Owner {
     this.told = this.told.filter((other) => other !== text);
   }
 
-  private receive(event: OwnerEvent): void {
+  private receive(event: WindowEvent): void {
     if (event.kind === 'snapshot') {
       this.snapshot = event.snapshot;
       this.failure = null;

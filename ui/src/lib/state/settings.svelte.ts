@@ -40,8 +40,10 @@ class SettingsState {
       this.fault(field, null);
       return true;
     } catch (error) {
-      const { message, hint, field: named } = asError(error);
-      this.fault(named || field, hint ? `${message} ${hint}` : message);
+      const { message, hint, faults } = asError(error);
+      // Shown beside what was changed, even where the app names another field: that one may not be in view.
+      const own = faults.find((fault) => fault.field === field) ?? faults[0];
+      this.fault(field, own ? `It ${own.message}.` : [message, hint].filter(Boolean).join(' '));
       return false;
     }
   }
