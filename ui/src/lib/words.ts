@@ -125,6 +125,11 @@ export function languageTitle(language: string): string {
   return TITLES[language] ?? language;
 }
 
+/** Seconds so far. The engine needs a moment to stop it: the figure waits at the limit. */
+export function elapsedOf(run: { started_ms: number; limit_seconds: number }, nowMs: number): number {
+  return Math.min(run.limit_seconds, Math.max(0, (nowMs - run.started_ms) / 1000));
+}
+
 /** What a row in a list is called. */
 export function runTitle(run: { label: string | null; language: string }): string {
   return run.label?.trim() || `${languageTitle(run.language)} program`;
