@@ -180,7 +180,7 @@ pub fn serving_process(folder: &Path) -> tokio::process::Command {
 }
 
 /// A program of this workspace. `cargo test --workspace` builds it; on its own, `cargo build` does.
-fn built(name: &str) -> std::path::PathBuf {
+pub fn built(name: &str) -> std::path::PathBuf {
     let tests = std::env::current_exe().expect("the path of this test");
     let folder = tests.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
     let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);

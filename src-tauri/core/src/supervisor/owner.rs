@@ -7,7 +7,7 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, EngineState, EngineTrouble, PullError};
+use crate::engine::{Engine, EngineError, EngineState, EngineTrouble, PullError};
 use crate::error::RunError;
 use crate::event::ImageState;
 use crate::language::Language;
@@ -169,8 +169,11 @@ impl Actor {
 /// Then looks at what is there: the engine may have kept it.
 async fn remove(engine: Arc<dyn Engine>, image: String, reply: oneshot::Sender<Result<(), RemoveError>>) -> Done {
     let removed = engine.remove_image(&image).await.map_err(|error| match error {
-        crate::engine::EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
-        error => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
+        EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
+        error @ (EngineError::NoImage
+        | EngineError::NoContainer
+        | EngineError::Refused { .. }
+        | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
     let done = image::look(engine, image).await;
     let _ = reply.send(removed);
