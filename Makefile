@@ -2,7 +2,7 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help setup build run demo test bench down clean
+.PHONY: help setup setup-app build run demo deb icons test bench down clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -10,16 +10,26 @@ help: ## this list
 setup: ## install the Debian packages that are missing
 	@tests/bench/packages.sh
 
-build: setup ## build everything
+setup-app: setup # what the desktop app needs besides
+	@tests/bench/packages.sh tests/bench/packages-app.txt
+
+build: setup-app ## build everything, the window too
 	cargo build --workspace
 
-run: demo ## see it work
+run: setup-app ## open the app
+	@tests/bench/run.sh
 
 demo: setup ## run a program in a sandbox, with an engine and images made here if there are none
 	@tests/bench/up.sh --if-offline
 	@tests/bench/demo.sh
 
-test: setup ## every check and every test, on a real engine
+deb: setup-app ## a Debian package of the app and the command line
+	@tests/bench/deb.sh
+
+icons: ## render every picture from the drawings in icons/
+	@icons/render.sh
+
+test: setup-app ## every check and every test, on a real engine
 	@tests/bench/test.sh
 
 bench: setup ## measure how long runs take

@@ -18,3 +18,4 @@ timed "bench up" "$here/up.sh"
 timed "cargo fmt" cargo fmt --check
 timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 timed "cargo test" cargo test --workspace --locked
+timed "window: types and units" bash -c "npm --prefix ui run check && npm --prefix ui test"

@@ -60,7 +60,7 @@ async fn a_live_run_is_watched_with_what_it_printed_before() {
     tray.until("Ready").await;
     let mut agent = desktop.agent().await;
     let slow = json!({ "language": "python", "stream": true,
-        "code": "import sys, time\nprint('early')\nwhile True:\n    sum(range(100000)); sys.stderr.write('busy ')" });
+        "code": "import sys, time\nprint('early')\nwhile True:\n    sum(range(10000000)); sys.stderr.write('busy ')" });
     agent.send("code.run", slow).await;
     let started = agent.notification("code.started").await;
     // The page's own way of being told: a channel is a callback by number.
@@ -79,7 +79,10 @@ async fn a_live_run_is_watched_with_what_it_printed_before() {
     };
     sandtray_tests::rig::eventually(
         "what was printed before",
-        seen("return window.seen.some(e => e.kind === 'output' && e.stream === 'stdout' && e.text === 'early\\n')"),
+        seen(
+            "return window.seen.filter(e => e.kind === 'output' && e.stream === 'stdout').map(e => e.text).join('') \
+             === 'early\\n'",
+        ),
     )
     .await;
     sandtray_tests::rig::eventually(

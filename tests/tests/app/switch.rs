@@ -23,21 +23,21 @@ async fn turned_on_from_the_tray_a_run_comes_in_live_and_stop_ends_it() {
     assert!(desktop.settings().enabled);
 
     let mut agent = desktop.agent().await;
-    agent.call("hello", json!({ "name": "a robot" })).await.expect("hello");
+    agent.call("hello", json!({ "name": "a_robot & co" })).await.expect("hello");
     let run = agent.send("code.run", told("shell", SLOW)).await;
     agent.notification("code.started").await;
-    tray.until("Shell for a robot").await;
+    tray.until("Shell for a_robot & co").await;
     assert_eq!(desktop.containers().await, 1);
 
     // A click on the run in the tray leads to its page.
-    tray.press("Shell for a robot").await;
+    tray.press("Shell for a_robot & co").await;
     window.until("first words").await;
     window.until("more words").await;
     window.click("button[aria-label^='Stop ']").await;
     assert_eq!(agent.reply(run).await.expect("a result")["status"], "cancelled");
     eventually("no container is left", || async { desktop.containers().await == 0 }).await;
     tray.until_gone("Shell for").await;
-    window.until("a robot").await;
+    window.until("a_robot & co").await;
     tray.press("Quit").await;
     eventually("it has gone", || async { !tray.lives().await }).await;
 }
