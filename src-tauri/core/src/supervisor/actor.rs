@@ -15,6 +15,7 @@ use crate::error::RunError;
 use crate::event::{Event, ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
 use crate::executor::cancelled_early;
 use crate::language::Language;
+use crate::pool::Stock;
 use crate::queue::FairQueue;
 use crate::run::{ClientId, RunId};
 
@@ -59,6 +60,8 @@ pub(super) struct Actor {
     stopping: bool,
     engine: Option<Arc<dyn Engine>>,
     walls: Walls,
+    /// What the pool was told last.
+    stocked: Option<Stock>,
     images: BTreeMap<String, Image>,
     queue: FairQueue<Box<Pending>>,
     live: HashMap<RunId, Live>,
@@ -114,6 +117,7 @@ impl Actor {
             stopping: false,
             engine: None,
             walls: Walls::Unproved,
+            stocked: None,
             images: images.into(),
             queue: FairQueue::new(parts.settings.queue as usize),
             live: HashMap::new(),
@@ -143,6 +147,7 @@ impl Actor {
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
             }
             self.advance();
+            self.stock();
             self.publish();
             self.settle();
             if self.stopping && self.tasks.is_empty() {
@@ -482,6 +487,28 @@ impl Actor {
         }
     }
 
+    /// Tells the pool what to keep warm; only when that has changed.
+    fn stock(&mut self) {
+        let usable = self.enabled && !self.stopping && matches!(self.walls, Walls::Held);
+        let engine = if usable { self.engine.clone() } else { None };
+        let stock = engine.map(|engine| Stock {
+            engine,
+            images: Language::ALL
+                .into_iter()
+                .filter_map(|language| {
+                    let image = self.images.get(self.parts.settings.image(language))?.ready()?;
+                    Some((language, image.clone()))
+                })
+                .collect(),
+            limits: self.parts.settings.limits(),
+            cap: self.parts.settings.warm as usize,
+        });
+        if !same_stock(self.stocked.as_ref(), stock.as_ref()) {
+            self.parts.leases.pool.stock(stock.clone());
+            self.stocked = stock;
+        }
+    }
+
     fn refuse_waiting(&mut self, error: &RunError, matches: impl Fn(&Pending) -> bool) {
         for pending in self.queue.take_where(|pending| matches(pending)) {
             self.answer(pending, Err(error.clone()));
@@ -557,5 +584,16 @@ impl Actor {
             *current = snapshot;
             changed
         });
+    }
+}
+
+fn same_stock(one: Option<&Stock>, other: Option<&Stock>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let rest = |stock: &Stock| (stock.images.clone(), stock.limits, stock.cap);
+            Arc::ptr_eq(&one.engine, &other.engine) && rest(one) == rest(other)
+        }
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
