@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +52,8 @@ pub struct Pool {
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
+    /// How many are warm, for whoever shows it.
+    count: watch::Sender<usize>,
     janitor: Janitor,
     instance: InstanceId,
 }
@@ -102,12 +104,18 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// After every change of what is warm, while the state is still held.
+    fn tell(&self, state: &State) {
+        let count = state.warm.values().map(Vec::len).sum();
+        self.count.send_if_modified(|told| std::mem::replace(told, count) != count);
+    }
 }
 
 impl Pool {
     pub fn new(janitor: Janitor, instance: InstanceId) -> Self {
-        let state = Mutex::default();
-        Self { shared: Arc::new(Shared { state, changed: Notify::new(), janitor, instance }) }
+        let (state, changed, count) = (Mutex::default(), Notify::new(), watch::Sender::new(0));
+        Self { shared: Arc::new(Shared { state, changed, count, janitor, instance }) }
     }
 
     /// Takes effect at once: what does not fit any more is let go of.
@@ -120,6 +128,7 @@ impl Pool {
         let dropped = if same_engine { BTreeMap::new() } else { std::mem::take(&mut state.warm) };
         state.stock = stock;
         let unfit = state.trim(Instant::now());
+        self.shared.tell(&state);
         drop(state);
         drop((dropped, unfit));
         self.shared.changed.notify_one();
@@ -127,7 +136,11 @@ impl Pool {
 
     /// How many are warm, over all languages.
     pub fn warm(&self) -> usize {
-        self.shared.lock().warm.values().map(Vec::len).sum()
+        *self.shared.count.borrow()
+    }
+
+    pub fn watch(&self) -> watch::Receiver<usize> {
+        self.shared.count.subscribe()
     }
 
     /// Notes a call; hands out a warm container that is alive and just as the call wants it, where there is one.
@@ -157,6 +170,7 @@ impl Pool {
                 dead.push(candidate);
             }
         }
+        self.shared.tell(&state);
         drop(state);
         drop(dead);
         self.shared.changed.notify_one();
@@ -207,6 +221,7 @@ impl Pool {
                 workers.spawn(add(Arc::clone(&self.shared), engine, spec));
             }
         };
+        self.shared.tell(&state);
         drop(state);
         drop(unfit);
         wake
@@ -311,6 +326,7 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         .is_some_and(|stock| Arc::ptr_eq(&stock.engine, &engine) && same_container(&stock.limits, &limits));
     if wanted {
         state.warm.entry(language).or_default().push(Warm { lease, image, since: Instant::now() });
+        shared.tell(&state);
     } else {
         drop(state);
         drop(lease);

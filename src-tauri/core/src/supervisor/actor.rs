@@ -109,6 +109,7 @@ impl Actor {
             images: Vec::new(),
             running: Vec::new(),
             queued: Vec::new(),
+            warm: 0,
         };
         let (snapshots, receiver) = watch::channel(snapshot);
         let mut actor = Self {
@@ -136,8 +137,10 @@ impl Actor {
     }
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut warm = self.parts.leases.pool.watch();
         loop {
             tokio::select! {
+                Ok(()) = warm.changed() => {}
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -578,6 +581,7 @@ impl Actor {
             images: Language::ALL.map(image_status).into(),
             running,
             queued: self.queue.iter().map(|pending| pending.live()).collect(),
+            warm: self.parts.leases.pool.warm(),
         };
         self.snapshots.send_if_modified(|current| {
             let changed = *current != snapshot;
