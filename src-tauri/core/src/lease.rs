@@ -7,7 +7,8 @@ use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId};
 use crate::janitor::{Janitor, Presence};
-use crate::run::RunSpec;
+use crate::pool::{Busy, Pool};
+use crate::run::{RunId, RunSpec};
 
 /// Started and attached; PID 1 waits for its header.
 #[derive(Debug)]
@@ -52,17 +53,42 @@ impl Drop for Container {
 pub struct Leases {
     pub janitor: Janitor,
     pub instance: InstanceId,
+    pub pool: Pool,
+}
+
+/// A lease, and the note that somebody works with it.
+#[derive(Debug)]
+pub struct Taken {
+    pub lease: Lease,
+    /// It was made before anybody asked for it, so it may have died in the meantime.
+    pub warm: bool,
+    pub busy: Busy,
 }
 
 impl Leases {
-    /// A container with the run's own limits. Dropping the future lets go of the container too, however far it has come.
-    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
+    pub fn new(janitor: Janitor, instance: InstanceId) -> Self {
+        let pool = Pool::new(janitor.clone(), instance.clone());
+        Self { janitor, instance, pool }
+    }
+
+    /// A container with the run's own limits, warm where there is one.
+    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Taken, EngineError> {
+        let (warm, busy) = self.pool.take(engine, image, run.language, &run.limits);
+        match warm {
+            Some(lease) => Ok(Taken { lease, warm: true, busy }),
+            None => Ok(Taken { lease: self.make(engine, image, run).await?, warm: false, busy }),
+        }
+    }
+
+    /// A new container. Dropping the future lets go of it too, however far it has come.
+    pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),
             language: run.language,
             limits: run.limits,
             instance: self.instance.clone(),
-            run: run.id,
+            // Not the run's own id: a second container for the same run must not meet the name of the first.
+            run: RunId::generate(),
         };
         // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
         let presence = self.janitor.expect();
@@ -73,7 +99,7 @@ impl Leases {
     }
 }
 
-async fn make(
+pub(crate) async fn make(
     engine: Arc<dyn Engine>,
     spec: ContainerSpec,
     janitor: Janitor,
@@ -82,6 +108,6 @@ async fn make(
     let id = engine.create(&spec).await?;
     let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
     let attached = engine.start(&container.id).await?;
-    debug!(container = %container.id, run = %spec.run, "made a container");
+    debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
 }

@@ -20,6 +20,7 @@ pub mod lease;
 pub mod name;
 pub mod paths;
 pub mod policy;
+pub mod pool;
 pub mod protocol;
 pub mod queue;
 pub mod recorder;

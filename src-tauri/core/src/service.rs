@@ -84,11 +84,13 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     };
     let (health, health_task) = Health::spawn(health_config, cancel.child_token());
     let (janitor, janitor_task) = Janitor::spawn(cancel.child_token());
+    let leases = Leases::new(janitor, instance.id().clone());
+    let pool_task = tokio::spawn(leases.pool.clone().keep(cancel.child_token()));
     let (_, keep) = watch::channel(settings.history.keep);
     let nudged = health.clone();
     let (supervisor, actor) = Supervisor::spawn(Parts {
         settings: settings.clone(),
-        leases: Leases { janitor, instance: instance.id().clone() },
+        leases,
         recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), keep }),
         wall_check: Arc::new(Probe { limits: settings.limits() }),
         connections: health.watch(),
@@ -108,7 +110,7 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         notices,
         serving,
         actor,
-        background: vec![health_task, janitor_task],
+        background: vec![health_task, pool_task, janitor_task],
         cancel,
         _instance: instance,
     })

@@ -28,7 +28,7 @@ impl WallCheck for Probe {
             RunError::Engine(EngineTrouble::WallMissing { endpoint, wall })
         };
         let spec = self.spec();
-        let lease = leases.take(engine, image, &spec).await.map_err(|error| match error {
+        let lease = leases.make(engine, image, &spec).await.map_err(|error| match error {
             EngineError::Unavailable(trouble) => RunError::Engine(trouble),
             EngineError::Refused { message, .. } => missing(format!("it refuses to set them all up ({message})")),
             error @ (EngineError::NoImage | EngineError::NoContainer | EngineError::Broken { .. }) => {
@@ -37,7 +37,8 @@ impl WallCheck for Probe {
         })?;
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let cancel = CancellationToken::new();
-        let outcome = executor::execute(lease, &spec, image.id.clone(), asked, Progress::default(), &cancel).await?;
+        let outcome =
+            executor::execute(lease, &spec, image.id.clone(), asked, &mut Progress::default(), &cancel).await?;
         if outcome.status != Status::Ok {
             let said = String::from_utf8_lossy(&outcome.stderr.bytes).trim().to_owned();
             return Err(missing(format!("the probe that looks for them ended with {} ({said})", outcome.exit_code)));

@@ -43,6 +43,8 @@ struct World {
     created: u64,
     trouble: Option<EngineTrouble>,
     start_delay: Duration,
+    /// Containers still to be made that will end as soon as they are spoken to.
+    frail: usize,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,11 @@ impl Fake {
 
     pub fn set_start_delay(&self, delay: Duration) {
         self.world().start_delay = delay;
+    }
+
+    /// The next so many containers end without a word as soon as they get their header.
+    pub fn make_frail(&self, containers: usize) {
+        self.world().frail = containers;
     }
 
     /// Lets every `wait NAME` of that name go on, now and later.
@@ -182,17 +189,20 @@ impl Engine for Fake {
         let (input, stdin) = tokio::io::duplex(64 << 10);
         let (frames, output) = mpsc::channel(16);
         let (alive, mut life) = watch::channel(());
+        let frail;
         {
             let mut world = self.check()?;
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
+            frail = world.frail > 0;
+            world.frail = world.frail.saturating_sub(1);
         }
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
             let exit = tokio::select! {
-                exit = launch(stdin, frames, gates) => exit,
+                exit = launch(stdin, frames, gates, frail) => exit,
                 _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
             };
             if let Some(container) = fake.world().containers.get_mut(&id) {
@@ -226,11 +236,16 @@ impl Engine for Fake {
 }
 
 /// PID 1 and the program in one.
-async fn launch(stdin: DuplexStream, frames: mpsc::Sender<Frame>, gates: watch::Receiver<HashSet<String>>) -> Exit {
+async fn launch(
+    stdin: DuplexStream,
+    frames: mpsc::Sender<Frame>,
+    gates: watch::Receiver<HashSet<String>>,
+    frail: bool,
+) -> Exit {
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
-    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) || frail {
         return exited(0, false);
     }
     let mut words = header.split_whitespace();

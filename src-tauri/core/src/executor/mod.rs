@@ -52,7 +52,7 @@ pub async fn execute(
     spec: &RunSpec,
     image: String,
     asked: Asked,
-    progress: Progress,
+    progress: &mut Progress,
     cancel: &CancellationToken,
 ) -> Result<Outcome, RunError> {
     let nonce = Nonce::random();
@@ -100,10 +100,10 @@ enum Cause {
     Broken(&'static str),
 }
 
-struct Run {
+struct Run<'a> {
     limit: Duration,
     asked_at: Instant,
-    started: Option<oneshot::Sender<()>>,
+    started: &'a mut Option<oneshot::Sender<()>>,
     /// When the program started; before that the launcher is at work.
     began: Option<Instant>,
     /// When the program ended; after that its files come.
@@ -117,15 +117,15 @@ struct Run {
     steps: Vec<Step>,
 }
 
-impl Run {
-    fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: Progress) -> Self {
+impl<'a> Run<'a> {
+    fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: &'a mut Progress) -> Self {
         let output = |stream| Output::new(stream, &spec.limits, spec.overflow, progress.output.clone());
         Self {
             limit: spec.limits.wall(),
             asked_at,
             stdout: output(Stream::Stdout),
             stderr: output(Stream::Stderr),
-            started: progress.started,
+            started: &mut progress.started,
             began: None,
             ended: None,
             report: Report::new(nonce, spec.limits.file_bytes),

@@ -15,6 +15,7 @@ use crate::error::RunError;
 use crate::event::{Event, ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
 use crate::executor::cancelled_early;
 use crate::language::Language;
+use crate::pool::Stock;
 use crate::queue::FairQueue;
 use crate::run::{ClientId, RunId};
 
@@ -59,6 +60,8 @@ pub(super) struct Actor {
     stopping: bool,
     engine: Option<Arc<dyn Engine>>,
     walls: Walls,
+    /// What the pool was told last.
+    stocked: Option<Stock>,
     images: BTreeMap<String, Image>,
     queue: FairQueue<Box<Pending>>,
     live: HashMap<RunId, Live>,
@@ -106,6 +109,7 @@ impl Actor {
             images: Vec::new(),
             running: Vec::new(),
             queued: Vec::new(),
+            warm: 0,
         };
         let (snapshots, receiver) = watch::channel(snapshot);
         let mut actor = Self {
@@ -114,6 +118,7 @@ impl Actor {
             stopping: false,
             engine: None,
             walls: Walls::Unproved,
+            stocked: None,
             images: images.into(),
             queue: FairQueue::new(parts.settings.queue as usize),
             live: HashMap::new(),
@@ -132,8 +137,10 @@ impl Actor {
     }
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut warm = self.parts.leases.pool.watch();
         loop {
             tokio::select! {
+                Ok(()) = warm.changed() => {}
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -143,6 +150,7 @@ impl Actor {
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
             }
             self.advance();
+            self.stock();
             self.publish();
             self.settle();
             if self.stopping && self.tasks.is_empty() {
@@ -482,6 +490,28 @@ impl Actor {
         }
     }
 
+    /// Tells the pool what to keep warm; only when that has changed.
+    fn stock(&mut self) {
+        let usable = self.enabled && !self.stopping && matches!(self.walls, Walls::Held);
+        let engine = if usable { self.engine.clone() } else { None };
+        let stock = engine.map(|engine| Stock {
+            engine,
+            images: Language::ALL
+                .into_iter()
+                .filter_map(|language| {
+                    let image = self.images.get(self.parts.settings.image(language))?.ready()?;
+                    Some((language, image.clone()))
+                })
+                .collect(),
+            limits: self.parts.settings.limits(),
+            cap: self.parts.settings.warm as usize,
+        });
+        if !same_stock(self.stocked.as_ref(), stock.as_ref()) {
+            self.parts.leases.pool.stock(stock.clone());
+            self.stocked = stock;
+        }
+    }
+
     fn refuse_waiting(&mut self, error: &RunError, matches: impl Fn(&Pending) -> bool) {
         for pending in self.queue.take_where(|pending| matches(pending)) {
             self.answer(pending, Err(error.clone()));
@@ -551,11 +581,23 @@ impl Actor {
             images: Language::ALL.map(image_status).into(),
             running,
             queued: self.queue.iter().map(|pending| pending.live()).collect(),
+            warm: self.parts.leases.pool.warm(),
         };
         self.snapshots.send_if_modified(|current| {
             let changed = *current != snapshot;
             *current = snapshot;
             changed
         });
+    }
+}
+
+fn same_stock(one: Option<&Stock>, other: Option<&Stock>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let rest = |stock: &Stock| (stock.images.clone(), stock.limits, stock.cap);
+            Arc::ptr_eq(&one.engine, &other.engine) && rest(one) == rest(other)
+        }
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::fake::Fake;
 use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};
 use crate::janitor::Janitor;
+use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};
 use std::sync::Mutex;
 
@@ -36,6 +37,7 @@ struct Rig {
     fake: Fake,
     memory: Arc<Memory>,
     connections: watch::Sender<Connection>,
+    pool: Pool,
 }
 
 impl Rig {
@@ -50,15 +52,17 @@ impl Rig {
         let instance = InstanceId { home: "home".into(), boot: "boot".into() };
         let memory = Arc::new(Memory::default());
         let (connections, receiver) = watch::channel(ready(&fake));
+        let leases = Leases::new(janitor, instance);
+        let pool = leases.pool.clone();
         let (supervisor, _) = Supervisor::spawn(Parts {
             settings,
-            leases: Leases { janitor, instance },
+            leases,
             recorder: memory.clone(),
             wall_check,
             connections: receiver,
             nudge: Arc::new(|| ()),
         });
-        Self { supervisor, fake, memory, connections }
+        Self { supervisor, fake, memory, connections, pool }
     }
 
     fn new() -> Self {
@@ -432,6 +436,25 @@ async fn a_removal_that_fails_is_tried_again() {
     assert_eq!(run.status().await, Status::Cancelled);
     assert_eq!(rig.fake.containers().await, Err(EngineError::Unavailable(not_running())));
     rig.fake.set_trouble(None);
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+}
+
+#[tokio::test]
+async fn a_warm_container_that_dies_under_a_call_is_made_good() {
+    let rig = Rig::new();
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.fake.make_frail(1);
+    tokio::spawn(rig.pool.clone().keep(CancellationToken::new()));
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while rig.pool.warm() == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+    .expect("a warm container");
+    let outcome = rig.start(1, "out fine").result().await.unwrap();
+    assert_eq!((outcome.status, &outcome.stdout.bytes[..]), (Status::Ok, &b"fine\n"[..]));
     rig.supervisor.set_enabled(false).await;
     assert_eq!(rig.containers().await, 0);
 }
