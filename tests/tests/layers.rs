@@ -31,11 +31,12 @@ const MODULES: &[(&str, &[&str])] = &[
     ("protocol", &["engine", "error", "language", "policy", "run"]),
     ("history", &["disk", "error", "run", "settings", "time"]),
     ("janitor", &["engine"]),
-    ("lease", &["engine", "janitor", "run"]),
+    ("lease", &["engine", "janitor", "pool", "run"]),
+    ("pool", &["engine", "janitor", "language", "lease", "run"]),
     ("executor", &["collector", "engine", "error", "launcher", "lease", "run"]),
     (
         "supervisor",
-        &["engine", "error", "event", "executor", "janitor", "language", "lease", "queue", "run", "settings"],
+        &["engine", "error", "event", "executor", "janitor", "language", "lease", "pool", "queue", "run", "settings"],
     ),
     ("recorder", &["history", "settings", "supervisor"]),
     ("wall_check", &["engine", "error", "executor", "language", "lease", "run", "supervisor"]),
@@ -59,8 +60,9 @@ const MODULES: &[(&str, &[&str])] = &[
 ];
 
 /// Pairs that know each other: an engine's pull makes the figure that events carry, and events carry the engine's state;
-/// the policy takes decoded requests, and the protocol tells the policy's bounds.
-const MUTUAL: &[(&str, &str)] = &[("engine", "event"), ("policy", "protocol")];
+/// the policy takes decoded requests, and the protocol tells the policy's bounds; a lease comes out of the pool, and the
+/// pool holds leases.
+const MUTUAL: &[(&str, &str)] = &[("engine", "event"), ("policy", "protocol"), ("lease", "pool")];
 
 /// Words, and the only places of the core that may hold them.
 const PLACES: &[(&str, &[&str], &[&str])] = &[
