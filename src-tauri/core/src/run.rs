@@ -170,6 +170,7 @@ impl fmt::Display for Status {
 
 /// Which of the program's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
     Stdout,
@@ -194,6 +195,7 @@ pub struct OutputFile {
 
 /// Something under `out/` that is not returned, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct SkippedFile {
     /// As the program named it; bytes that are not UTF-8 are replaced.
     pub name: String,
@@ -201,6 +203,7 @@ pub struct SkippedFile {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
     Symlink,

@@ -16,6 +16,7 @@ pub use file::{Loaded, SettingsError};
 pub const VERSION: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub version: u32,
@@ -33,9 +34,14 @@ pub struct Settings {
     /// Absent: look in the usual places. Otherwise an engine's URL, `unix:///...`, `npipe:...` or `tcp://...`.
     pub engine: Option<String>,
     pub history: HistorySettings,
+    /// The desktop's own; a service without one keeps them as they are.
+    pub notifications: bool,
+    pub theme: Theme,
+    pub start_at_login: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSettings {
     pub seconds: f64,
@@ -49,6 +55,7 @@ pub struct LimitSettings {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(default, deny_unknown_fields)]
 pub struct HistorySettings {
     pub keep: Keep,
@@ -58,6 +65,7 @@ pub struct HistorySettings {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
     /// Code, output and files too.
@@ -65,6 +73,18 @@ pub enum Keep {
     Everything,
     /// Who, when, how long, which verdict; neither code nor output.
     Metrics,
+}
+
+/// The window's colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Theme {
+    /// As the system has it.
+    #[default]
+    System,
+    Light,
+    Dark,
 }
 
 impl Default for Settings {
@@ -79,6 +99,9 @@ impl Default for Settings {
             images: BTreeMap::new(),
             engine: None,
             history: HistorySettings::default(),
+            notifications: true,
+            theme: Theme::default(),
+            start_at_login: false,
         }
     }
 }

@@ -34,6 +34,7 @@ const MAX_ENGINE_URL: usize = 1024;
 
 /// A setting outside its bounds, for a person beside the field it is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct Fault {
     /// As in the file: `limits.seconds`, `images.python`.
     pub field: String,

@@ -84,6 +84,7 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
             taken = self.leases.take(&self.engine, &self.image, spec) => taken.map_err(Failure::of)?,
         };
+        self.pending.progress.tap.meter(taken.lease.container.meter());
         let mut progress = std::mem::take(&mut self.pending.progress);
         let (started, starts) = oneshot::channel();
         let caller = progress.started.replace(started);
@@ -121,6 +122,7 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, asked)),
             lease = self.leases.make(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
         };
+        progress.tap.meter(lease.container.meter());
         executor::execute(lease, spec, image, asked, &mut progress, cancel).await.map_err(Failure::Run)
     }
 }

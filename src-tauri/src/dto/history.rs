@@ -1,0 +1,188 @@
+//! Runs that are over, as the list and a run's page show them.
+
+use sandtray_core::run::SkippedFile;
+use serde::{Deserialize, Serialize};
+
+/// Which runs to list. Absent: all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub struct HistoryFilter {
+    /// The `next` of the page before.
+    #[cfg_attr(test, ts(optional))]
+    pub before: Option<String>,
+    /// At most 500.
+    pub limit: u32,
+    #[cfg_attr(test, ts(optional))]
+    pub language: Option<String>,
+    /// A verdict, or the code of a refusal.
+    #[cfg_attr(test, ts(optional))]
+    pub status: Option<String>,
+    /// The client's whole name.
+    #[cfg_attr(test, ts(optional))]
+    pub client: Option<String>,
+    /// Words that must all start somewhere in the label, the client's name or the beginning of the code.
+    #[cfg_attr(test, ts(optional))]
+    pub text: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HistoryPage {
+    /// Newest first.
+    pub runs: Vec<RunRow>,
+    /// Absent at the end.
+    pub next: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RunRow {
+    pub run_id: String,
+    /// Milliseconds since 1970, when it was asked for.
+    pub at_ms: u64,
+    pub client: String,
+    pub client_pid: Option<u32>,
+    pub client_program: Option<String>,
+    pub language: String,
+    pub label: Option<String>,
+    /// `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, or the code of the error where the run did
+    /// not happen.
+    pub status: String,
+    /// The sentence of that error.
+    pub error: Option<String>,
+    pub exit_code: Option<i32>,
+    /// Wall time of the program.
+    pub seconds: Option<f64>,
+    /// Waiting for a place, an image and a container.
+    pub queued_seconds: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub cpu_seconds: Option<f64>,
+    pub oom_kills: u32,
+    pub code_bytes: u64,
+    pub code_sha256: String,
+    pub stdin_bytes: u64,
+    pub stdout: StreamFigure,
+    pub stderr: StreamFigure,
+    pub files_in: FileFigure,
+    pub files_out: FileFigure,
+    pub skipped_files: u32,
+    /// With its digest where that is known; empty where the run did not happen.
+    pub image: String,
+    pub limits: RunLimits,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct StreamFigure {
+    pub produced: u64,
+    /// Bytes that the client got.
+    pub returned: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FileFigure {
+    pub count: u32,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RunLimits {
+    pub seconds: f64,
+    pub memory_bytes: u64,
+    pub cpus: f64,
+    pub processes: u32,
+    pub output_bytes: u64,
+    pub file_bytes: u64,
+}
+
+/// A run's page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RunRecord {
+    pub run: RunRow,
+    /// Absent where the owner keeps metrics only.
+    pub body: Option<RunBody>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RunBody {
+    pub code: Piece,
+    pub stdout: Piece,
+    pub stderr: Piece,
+    pub files: Vec<FileView>,
+    pub files_in: Vec<FileInView>,
+    pub skipped_files: Vec<SkippedFile>,
+    pub left_behind: Vec<String>,
+}
+
+/// Up to a megabyte of what a program wrote. Hostile text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Piece {
+    /// Bytes that are no text are replaced.
+    pub text: String,
+    /// The same bytes, where they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub base64: Option<String>,
+    /// There is more of it in the history.
+    pub cut: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FileView {
+    pub name: String,
+    pub size: u64,
+    pub preview: Preview,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Preview {
+    Text {
+        text: String,
+        cut: bool,
+    },
+    Csv {
+        text: String,
+        cut: bool,
+    },
+    /// For an `img` element with a `data:` address, which runs nothing.
+    Image {
+        media_type: String,
+        base64: String,
+    },
+    None,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FileInView {
+    pub name: String,
+    pub size: u64,
+}
+
+/// One dot of the picture of recent activity.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct RecentRun {
+    pub run_id: String,
+    pub at_ms: u64,
+    pub seconds: Option<f64>,
+    pub status: String,
+    pub language: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HistoryStats {
+    pub runs: u64,
+    /// Of what is kept; the file is somewhat larger.
+    pub bytes: u64,
+}

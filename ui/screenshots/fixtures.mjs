@@ -1,0 +1,197 @@
+// Every state of the window that has a design, as what the app would say in it.
+
+const now = Date.now();
+const MB = 2 ** 20;
+const GB = 2 ** 30;
+
+const endpoint = { url: 'unix:///var/run/docker.sock', found: 'the default socket' };
+const engine = {
+  state: 'ready', name: 'Docker', version: '27.3.1', api_version: '1.47', endpoint, os: 'linux', arch: 'x86_64', cpus: 8, memory_bytes: 16 * GB,
+};
+const image = (language, title, language_version, name, state) => ({ language, title, language_version, image: name, ...state });
+const ready = (mb, short_digest) => ({ state: 'ready', size_bytes: mb * MB, short_digest });
+const images = [
+  image('python', 'Python', '3.12', 'python:3.12-slim', ready(131, 'a1b2c3d4e5f6')),
+  image('javascript', 'JavaScript', 'Node 22', 'node:22-slim', ready(226, '9f31c08ab77e')),
+  image('shell', 'Shell', 'POSIX sh on Alpine', 'alpine:3.22', ready(8.1, '4bcff63911fc')),
+  image('go', 'Go', '1.21 or later', 'golang:1.24-bookworm', { state: 'not_pulled' }),
+  image('rust', 'Rust', '1.75 or later, edition 2021', 'rust:1.90-slim-bookworm', { state: 'not_pulled' }),
+];
+const allOf = (state) => images.map(({ language, title, language_version, image: name }) => image(language, title, language_version, name, state));
+const withImages = (changes) =>
+  images.map((row) => (changes[row.language] ? image(row.language, row.title, row.language_version, row.image, changes[row.language]) : row));
+
+const snapshot = {
+  version: '0.1.0', first_start: false, service: { state: 'here' }, enabled: true, engine, warm: 2, images, running: [], queued: [], notices: [],
+  socket: '/run/user/1000/sandtray/agent.sock',
+};
+const settings = {
+  version: 1, enabled: true,
+  limits: { seconds: 60, cpus: 1, memory_mb: 512, processes: 128, output_kb: 64, files_mb: 5 },
+  concurrency: null, queue: 64, images: {}, engine: null,
+  history: { keep: 'everything', max_runs: 100_000, max_mb: 1024, max_days: 90 },
+  notifications: true, start_at_login: false, theme: 'system',
+};
+const row = {
+  run_id: 'r0', at_ms: now - 60_000, client: 'claude-desktop', client_pid: 4312, client_program: '/opt/agents/desktop', language: 'python',
+  label: null, status: 'ok', error: null, exit_code: 0, seconds: 0.214, queued_seconds: 0.012, memory_bytes: 31 * MB, cpu_seconds: 0.19, oom_kills: 0,
+  code_bytes: 412, code_sha256: '9b74c9897bac770ffc029102a200c5de6b1a3f1c8c9d9a7e4f1f8f6d2b0e7c55', stdin_bytes: 0,
+  stdout: { produced: 120, returned: 120 }, stderr: { produced: 0, returned: 0 }, files_in: { count: 0, bytes: 0 }, files_out: { count: 0, bytes: 0 },
+  skipped_files: 0, image: 'python:3.12-slim@sha256:a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90',
+  limits: { seconds: 60, memory_bytes: 512 * MB, cpus: 1, processes: 128, output_bytes: 64 * 1024, file_bytes: 5 * MB },
+};
+const piece = (text) => ({ text, cut: false });
+const CODE = `import csv, statistics
+from collections import defaultdict
+
+# Totals of each month, largest first.
+totals = defaultdict(float)
+with open("sales.csv", newline="") as file:
+    for row in csv.DictReader(file):
+        totals[row["date"][:7]] += float(row["amount"])
+
+for month, total in sorted(totals.items(), key=lambda item: -item[1]):
+    print(f"{month}  {total:>12,.2f}")
+
+print("median", statistics.median(totals.values()))
+`;
+const body = {
+  code: piece(CODE),
+  stdout: piece('2026-03     18,204.50\n2026-01     15,930.00\n2026-02     12,118.25\nmedian 15930.0\n'),
+  stderr: piece(''), files: [], files_in: [{ name: 'sales.csv', size: 48_211 }], skipped_files: [], left_behind: [],
+};
+
+const TRACE = Array.from(
+  { length: 24 },
+  (_, at) => `  File "/work/parser/rules.py", line ${118 + at * 7}, in descend_${at}\n    return self.rules[name].apply(self, text[position:], depth + 1)\n           \x1b[1;31m^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\x1b[0m`,
+).join('\n');
+const failedRow = {
+  ...row, run_id: 'failed', at_ms: now - 190_000, label: 'Parse the supplier’s price list', status: 'failed', exit_code: 1, seconds: 1.274,
+  memory_bytes: 84 * MB, stdout: { produced: 68, returned: 68 }, stderr: { produced: 5120, returned: 5120 }, client: 'research-agent',
+};
+const failedBody = {
+  ...body,
+  stdout: piece('\x1b[32mreading\x1b[0m prices.txt\n\x1b[32mreading\x1b[0m rules.json \x1b[2m(412 rules)\x1b[0m\n'),
+  stderr: piece(`Traceback (most recent call last):\n${TRACE}\n\x1b[1;35mRecursionError\x1b[0m: maximum recursion depth exceeded while calling a Python object\n`),
+};
+const chartRow = {
+  ...row, run_id: 'chart', at_ms: now - 420_000, label: 'Plot temperature by hour', seconds: 2.84, memory_bytes: 197 * MB,
+  files_out: { count: 3, bytes: 41_200 }, skipped_files: 1,
+};
+const chartBody = (png) => ({
+  ...body,
+  stdout: piece('wrote 3 files\n'),
+  files: [
+    { name: 'temperature.png', size: 38_912, preview: { kind: 'image', media_type: 'image/png', base64: png } },
+    {
+      name: 'by-hour.csv', size: 1604,
+      preview: { kind: 'csv', cut: false, text: `hour,mean °C,low,high\n${Array.from({ length: 24 }, (_, h) => `${String(h).padStart(2, '0')}:00,${(11 + 7 * Math.sin((h - 8) / 3.8)).toFixed(1)},${(8 + h / 6).toFixed(1)},${(16 + h / 5).toFixed(1)}`).join('\n')}\n` },
+    },
+    { name: 'notes.txt', size: 96, preview: { kind: 'text', cut: false, text: 'Means are of thirty days.\nTwo hours without a reading were left out.\n' } },
+  ],
+  skipped_files: [{ name: 'latest', reason: 'symlink' }],
+  left_behind: ['cache.tmp'],
+});
+
+const running = [
+  { run_id: 'live1', language: 'python', client: 'claude-desktop', label: 'Train a small classifier', started_ms: now - 23_000, limit_seconds: 60 },
+  { run_id: 'live2', language: 'javascript', client: 'research-agent', label: 'Crawl the sitemap fixture', started_ms: now - 52_000, limit_seconds: 60 },
+  { run_id: 'live3', language: 'shell', client: 'nightly-report', label: null, started_ms: now - 4_000, limit_seconds: 30 },
+];
+const queued = [{ run_id: 'wait1', language: 'python', client: 'claude-desktop', label: 'Evaluate the classifier', started_ms: now - 2000, limit_seconds: 60 }];
+const samples = (memory, cpu, count) =>
+  Array.from({ length: count }, (_, at) => ({
+    kind: 'sample', at_ms: now - (count - at) * 500,
+    memory_bytes: memory * MB * (0.35 + 0.6 * Math.min(1, at / 25) + 0.05 * Math.sin(at)), cpu: cpu * (0.7 + 0.3 * Math.sin(at / 2.2)),
+  }));
+const out = (text, stream = 'stdout', missed = 0) => ({ kind: 'output', stream, text, missed });
+const live = {
+  live1: [
+    out('loading digits: 1797 samples, 64 features\n'),
+    out('UserWarning: lbfgs has not converged, raising the number of iterations\n', 'stderr'),
+    ...Array.from({ length: 60 }, (_, at) => out(`epoch \x1b[1m${String(at + 1).padStart(2)}\x1b[0m  loss \x1b[36m${(2.3 * Math.exp(-at / 14)).toFixed(4)}\x1b[0m  accuracy \x1b[32m${(1 - 0.9 * Math.exp(-at / 11)).toFixed(3)}\x1b[0m\n`)),
+    ...samples(184, 0.95, 46),
+  ],
+  live2: [out('GET /sitemap-12.xml 200\nGET /sitemap-13.xml 200\n'), out('parsed 4,210 addresses\n'), ...samples(92, 0.4, 60)],
+  live3: [...samples(3, 0.05, 8)],
+};
+
+/** A number from 0 to 1, the same each time. */
+function hash(seed) {
+  let mixed = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32;
+}
+
+const recent = (count) =>
+  Array.from({ length: count }, (_, at) => {
+    const noise = (salt) => hash(at * 31 + salt);
+    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : 'ok';
+    const day = noise(1) ** 0.8;
+    return {
+      run_id: `made${at}`, at_ms: now - day * 86_000_000, language: 'python', status,
+      seconds: status === 'timeout' ? 60 : status === 'engine_unavailable' ? null : 0.012 * 10 ** (noise(17) ** 2 * 3.1),
+    };
+  });
+
+const base = { now, row, rows: [], total: 0, recent: [], snapshot, settings, body };
+const busy = { ...base, total: 1284, recent: recent(128) };
+const trouble = (kind, message, hint, command_to_copy, more = {}) => ({
+  state: 'trouble', trouble: kind, message, hint, looked_at: [], ...(command_to_copy ? { command_to_copy } : {}), ...more,
+});
+
+/** Each: the fixture, and what is done before the picture is taken. */
+export function states(png) {
+  const records = { failed: { run: failedRow, body: failedBody }, chart: { run: chartRow, body: chartBody(png) } };
+  const withRuns = { ...busy, rows: [failedRow, chartRow], records };
+  return {
+    'off-never-used': { ...base, snapshot: { ...snapshot, enabled: false, first_start: true, warm: undefined, images: allOf({ state: 'not_pulled' }) }, settings: { ...settings, enabled: false } },
+    'on-no-runs': base,
+    'on-no-runs-runs': { ...base, open: 'runs' },
+    overview: busy,
+    'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
+    'no-engine': {
+      ...busy,
+      snapshot: { ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine: trouble('absent', 'Docker isn’t installed on this computer.', 'Install Docker (https://docs.docker.com/get-docker/) or Podman; Sandtray will notice by itself.', undefined, { looked_at: ['the default socket', 'rootless Docker', 'Podman'] }) },
+    },
+    'permission-denied': {
+      ...busy,
+      snapshot: { ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine: trouble('permission_denied', 'Docker is there, but you may not use it.', 'Add yourself to the docker group, then log out and in again.', 'sudo usermod -aG docker "$USER"', { endpoint }) },
+      act: async (page) => page.getByRole('button', { name: 'Details' }).click(),
+    },
+    'service-elsewhere': { ...busy, snapshot: { ...snapshot, warm: undefined, service: { state: 'elsewhere', message: 'Another Sandtray already runs on this computer.', hint: 'Stop it (a terminal with `sandtray serve`), then open this app again.' } } },
+    'database-set-aside': { ...busy, snapshot: { ...snapshot, notices: ['The history could not be read. It was set aside as history.db.broken-1, and a new one was begun.'] } },
+    pulling: {
+      ...busy,
+      snapshot: { ...snapshot, images: withImages({ javascript: { state: 'pulling', fraction: 0.61, downloaded_bytes: 52 * MB, total_bytes: 76 * MB, bytes_per_second: 14.2 * MB }, go: { state: 'pulling', fraction: 0, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0 } }) },
+    },
+    'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: { state: 'failed', message: 'The registry could not be reached.', hint: 'Check the internet connection, then try again.' } }) } },
+    'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
+    'failed-run': { ...withRuns, open: 'runs', run: 'failed' },
+    'run-code': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
+    'run-details': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
+    'run-chart': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Files' }).click() },
+    'runs-list': { ...withRuns, open: 'runs' },
+    'search-100000': {
+      ...withRuns, total: 100_000, open: 'runs',
+      act: async (page) => {
+        await page.keyboard.press('Control+f');
+        await page.keyboard.type('json');
+        await page.waitForTimeout(400);
+      },
+    },
+    settings: { ...busy, open: 'settings' },
+    'settings-invalid': {
+      ...busy, open: 'settings',
+      act: async (page) => {
+        const field = page.getByLabel('Memory');
+        await field.fill('8');
+        await field.press('Enter');
+      },
+    },
+    'settings-foot': { ...busy, open: 'settings', act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
+    'clear-history': { ...busy, total: 100_000, open: 'settings', act: async (page) => page.getByRole('button', { name: 'Clear', exact: true }).click() },
+  };
+}
+
+export const parts = { base, busy, snapshot, settings, row, body, running, live, piece };

@@ -1,0 +1,124 @@
+// Stands in for the app, inside the page: answers the commands from a fixture and sends what a test tells it to.
+// Runs in the browser, so it refers to nothing outside itself.
+
+export function mock(fixture) {
+  const callbacks = new Map();
+  const channels = new Map();
+  let last = 0;
+  const calls = [];
+  const send = (id, message) => {
+    const channel = channels.get(id) ?? { index: 0 };
+    channels.set(id, channel);
+    callbacks.get(id)?.({ message, index: channel.index });
+    channel.index += 1;
+  };
+  const channelOf = (args) => Number(String(args.channel.toJSON?.() ?? args.channel).split(':').pop());
+  const listeners = new Map();
+  const watches = new Map();
+  const state = { settings: fixture.settings, snapshot: fixture.snapshot };
+  // The fixture's present is the page's.
+  const later = Date.now() - fixture.now;
+  const shifted = (runs) => runs.map((run) => ({ ...run, started_ms: run.started_ms + later }));
+  state.snapshot = { ...state.snapshot, running: shifted(state.snapshot.running), queued: shifted(state.snapshot.queued) };
+  let owner = 0;
+
+  const STATUSES = ['ok', 'ok', 'ok', 'ok', 'ok', 'failed', 'ok', 'timeout', 'ok', 'ok', 'out_of_memory', 'ok', 'cancelled'];
+  const CLIENTS = ['claude-desktop', 'research-agent', 'nightly-report'];
+  const LANGUAGES = ['python', 'python', 'javascript', 'python', 'shell', 'go', 'rust'];
+  const LABELS = [
+    'Monthly totals from the sales sheet', 'Check the regular expression', null, 'Plot temperature by hour',
+    'Sort and deduplicate addresses', 'Compare two JSON files', null, 'Simulate 10,000 dice rolls', 'Convert CSV to Markdown',
+  ];
+  const pick = (list, at) => list[at % list.length];
+  const madeUp = (at) => {
+    const status = pick(STATUSES, at * 7 + (at >> 3));
+    const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
+    return {
+      ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - at * 47_000, status, seconds,
+      client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
+      exit_code: { ok: 0, failed: 1 }[status] ?? 137,
+    };
+  };
+  const total = fixture.total ?? fixture.rows.length;
+  const rowAt = (at) => fixture.rows[at] ?? (at < total ? madeUp(at) : undefined);
+
+  function page({ filter }) {
+    const runs = [];
+    const words = (filter.text ?? '').toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = (row) =>
+      (!filter.language || row.language === filter.language) &&
+      (!filter.status || row.status === filter.status) &&
+      (!filter.client || row.client === filter.client) &&
+      words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
+    let at = filter.before ? Number(filter.before) : 0;
+    for (; at < total && runs.length < filter.limit; at += 1) if (matches(rowAt(at))) runs.push(rowAt(at));
+    return { runs, next: at < total ? String(at) : null };
+  }
+
+  const answers = {
+    subscribe(args) {
+      owner = channelOf(args);
+      send(owner, { kind: 'snapshot', snapshot: state.snapshot });
+      for (const text of fixture.told ?? []) send(owner, { kind: 'notice', text });
+    },
+    watch_run(args) {
+      const id = channelOf(args);
+      watches.set(args.runId, id);
+      for (const event of fixture.live?.[args.runId] ?? []) send(id, event);
+    },
+    settings: () => state.settings,
+    apply_settings({ settings }) {
+      const faults = (fixture.refuse ?? []).filter(({ field, value }) => field.split('.').reduce((o, k) => o?.[k], settings) === value);
+      if (faults.length > 0) throw { code: 'invalid_params', message: 'A setting is out of bounds.', field: faults[0].field, faults };
+      state.settings = settings;
+      return settings;
+    },
+    set_enabled({ enabled }) {
+      state.snapshot = { ...state.snapshot, enabled };
+      send(owner, { kind: 'snapshot', snapshot: state.snapshot });
+    },
+    history_page: page,
+    history_stats: () => ({ runs: total, bytes: total * 2400 }),
+    history_recent: ({ sinceMs }) => fixture.recent.filter((run) => run.at_ms >= sinceMs),
+    history_run({ runId }) {
+      const found = fixture.records?.[runId];
+      if (found) return found;
+      const row = Array.from({ length: Math.min(total, 2000) }, (_, at) => rowAt(at)).find((run) => run.run_id === runId);
+      if (!row) throw { code: 'no_such_run', message: 'That run is not in the history.', faults: [] };
+      return { run: row, body: fixture.body };
+    },
+    run_again: () => 'made0',
+    save_file: () => true,
+  };
+
+  window.__TAURI_EVENT_PLUGIN_INTERNALS__ = { unregisterListener: (event) => listeners.delete(event) };
+  window.__TAURI_INTERNALS__ = {
+    metadata: { currentWindow: { label: 'main' }, currentWebview: { label: 'main', windowLabel: 'main' } },
+    transformCallback(callback) {
+      last += 1;
+      callbacks.set(last, callback);
+      return last;
+    },
+    unregisterCallback: (id) => callbacks.delete(id),
+    async invoke(command, args = {}) {
+      calls.push({ command, args });
+      if (command === 'plugin:event|listen') {
+        listeners.set(args.event, args.handler);
+        return 1;
+      }
+      if (fixture.errors?.[command]) throw fixture.errors[command];
+      return answers[command]?.(args) ?? null;
+    },
+  };
+  window.__mock = {
+    calls,
+    watches,
+    tell: (event) => send(owner, event),
+    snapshot(change) {
+      state.snapshot = { ...state.snapshot, ...change };
+      send(owner, { kind: 'snapshot', snapshot: state.snapshot });
+    },
+    output: (runId, event) => send(watches.get(runId), event),
+    emit: (event, payload) => callbacks.get(listeners.get(event))?.({ event, id: 1, payload }),
+  };
+}

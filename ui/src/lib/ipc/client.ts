@@ -1,0 +1,77 @@
+// Every call of the window into the app, typed, in one place. Nothing else imports from @tauri-apps.
+
+import { Channel, invoke } from '@tauri-apps/api/core';
+import { listen } from '@tauri-apps/api/event';
+
+import type {
+  CommandError,
+  HistoryFilter,
+  HistoryPage,
+  HistoryStats,
+  Language,
+  LiveEvent,
+  Navigate,
+  RecentRun,
+  RunRecord,
+  Settings,
+  WindowEvent,
+} from './types';
+
+/** Ends what was begun; may be called more than once. */
+export type Stop = () => void;
+
+export function asError(thrown: unknown): CommandError {
+  if (typeof thrown === 'object' && thrown !== null && 'message' in thrown) {
+    const error = thrown as Partial<CommandError>;
+    return { ...error, code: error.code ?? 'internal', message: String(error.message), faults: error.faults ?? [] };
+  }
+  return { code: 'internal', message: String(thrown), faults: [] };
+}
+
+export async function subscribe(onEvent: (event: WindowEvent) => void): Promise<Stop> {
+  const channel = new Channel<WindowEvent>();
+  channel.onmessage = onEvent;
+  await invoke('subscribe', { channel });
+  return () => {
+    channel.onmessage = () => {};
+  };
+}
+
+export async function watchRun(runId: string, onEvent: (event: LiveEvent) => void): Promise<Stop> {
+  const channel = new Channel<LiveEvent>();
+  let open = true;
+  channel.onmessage = (event) => {
+    if (!open) return;
+    if (event.kind === 'ended') open = false;
+    onEvent(event);
+  };
+  await invoke('watch_run', { runId, channel });
+  return () => {
+    if (!open) return;
+    open = false;
+    void invoke('unwatch_run', { runId }).catch(() => {});
+  };
+}
+
+export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
+  return listen<Navigate>('navigate', (event) => handler(event.payload));
+}
+
+export const setEnabled = (enabled: boolean) => invoke<void>('set_enabled', { enabled });
+export const retryEngine = () => invoke<void>('retry_engine');
+export const pullImage = (language: Language) => invoke<void>('pull_image', { language });
+export const cancelPull = (language: Language) => invoke<void>('cancel_pull', { language });
+export const removeImage = (language: Language) => invoke<void>('remove_image', { language });
+export const stopRun = (runId: string) => invoke<void>('stop_run', { runId });
+export const stopAll = () => invoke<void>('stop_all');
+export const historyPage = (filter: HistoryFilter) => invoke<HistoryPage>('history_page', { filter });
+export const historyRun = (runId: string) => invoke<RunRecord>('history_run', { runId });
+export const historyRecent = (sinceMs: number, max: number) => invoke<RecentRun[]>('history_recent', { sinceMs, max });
+export const historyDelete = (runId: string) => invoke<void>('history_delete', { runId });
+export const historyClear = () => invoke<void>('history_clear');
+export const historyStats = () => invoke<HistoryStats>('history_stats');
+export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
+export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
+export const copyText = (text: string) => invoke<void>('copy_text', { text });
+export const readSettings = () => invoke<Settings>('settings');
+export const applySettings = (settings: Settings) => invoke<Settings | null>('apply_settings', { settings });

@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+
+import { ago, bytes, grouped, median, percent, plural, seconds, share, ticking } from './format';
+import type { OwnerSnapshot, RunRow } from './ipc/types';
+import { scrollTo, TALLEST, viewOf } from './virtual';
+import { headline, verdictSentence, verdictWord } from './words';
+
+describe('numbers', () => {
+  it('are short', () => {
+    expect([0, 512, 1536, 84 << 20, 131.4 * 2 ** 20, 1023.9 * 1024, 2 ** 40].map(bytes)).toEqual([
+      '0 B', '512 B', '1.5 KB', '84 MB', '131 MB', '1 MB', '1 TB',
+    ]);
+    expect([0, 0.014, 0.9996, 1.24, 9.96, 42, 119.7, 185, 3600, 7800].map(seconds)).toEqual([
+      '0 ms', '14 ms', '1 s', '1.2 s', '10 s', '42 s', '2 min', '3 min 5 s', '1 h', '2 h 10 min',
+    ]);
+    expect([bytes(NaN), seconds(null), seconds(-1)]).toEqual(['–', '–', '–']);
+    expect([ticking(0.9), ticking(121.5)]).toEqual(['0 s', '2 min 1 s']);
+    expect([percent(0.614), percent(2), grouped(1234567), plural(1, 'run'), plural(100_000, 'run')]).toEqual([
+      '61 %', '100 %', '1,234,567', '1 run', '100,000 runs',
+    ]);
+    expect([share(999, 1000), share(1, 1000), share(3, 3), share(0, 0)]).toEqual(['99 %', '1 %', '100 %', '–']);
+    expect([median([]), median([3, 1, 2]), median([1, 2])]).toEqual([null, 2, 1.5]);
+  });
+
+  it('tell how long ago', () => {
+    const now = new Date(2026, 2, 12, 15, 0, 0).getTime();
+    const before = (s: number) => ago(now - s * 1000, now);
+    expect([3, 42, 185, 7200, 30 * 3600, 5 * 86400, 500 * 86400].map(before)).toEqual([
+      'just now', '42 s ago', '3 min ago', '2 h ago', 'yesterday', '7 Mar', '28 Oct 2024',
+    ]);
+    expect(ago(now + 5000, now)).toBe('just now');
+  });
+});
+
+describe('a long list', () => {
+  const list = { count: 100_000, rowHeight: 50, viewport: 600, scrollTop: 0, overscan: 0 };
+
+  it('draws only what is in view', () => {
+    expect(viewOf({ ...list, scrollTop: 5025 })).toEqual({ first: 100, last: 113, top: 5000, height: 5_000_000 });
+    expect(viewOf({ ...list, count: 0 })).toEqual({ first: 0, last: 0, top: 0, height: 0 });
+    expect(viewOf({ ...list, count: 3 })).toMatchObject({ first: 0, last: 3 });
+    expect(viewOf({ ...list, scrollTop: 9e9 }).last).toBe(100_000);
+    expect(viewOf({ ...list, scrollTop: -50 })).toMatchObject({ first: 0, top: 0 });
+  });
+
+  it('reaches both ends of a list that is too tall for a browser', () => {
+    const tall = { ...list, count: 2_000_000 };
+    expect(viewOf(tall)).toMatchObject({ first: 0, top: 0, height: TALLEST });
+    const end = viewOf({ ...tall, scrollTop: TALLEST - 600 });
+    expect(end.last).toBe(2_000_000);
+    expect(end.top + (end.last - end.first) * 50).toBeCloseTo(TALLEST, 0);
+  });
+
+  it('moves no more than it must to show a row', () => {
+    expect(scrollTo(5, list)).toBe(0);
+    expect(scrollTo(20, list)).toBe(21 * 50 - 600);
+    expect(scrollTo(2, { ...list, scrollTop: 1000 })).toBe(100);
+    const tall = { ...list, count: 2_000_000 };
+    const at = scrollTo(1_999_999, tall);
+    expect(viewOf({ ...tall, scrollTop: at }).last).toBe(2_000_000);
+  });
+});
+
+const engine = {
+  state: 'ready', name: 'Docker', version: '27.3', api_version: '1.47',
+  endpoint: { url: 'unix:///x', found: 'the default socket' }, os: 'linux', arch: 'x86_64', cpus: 2, memory_bytes: 1,
+} as const;
+const base: OwnerSnapshot = {
+  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
+  service: { state: 'here' },
+};
+const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
+
+describe('words', () => {
+  it('say the state in a few of them', () => {
+    const trouble = (kind: 'absent' | 'not_running' | 'permission_denied') =>
+      headline({ ...base, engine: { state: 'trouble', trouble: kind, message: '', hint: '', looked_at: [] } });
+    expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 warm' });
+    expect(headline({ ...base, warm: undefined }).text).toBe('Ready');
+    expect(headline({ ...base, enabled: false }).tone).toBe('off');
+    expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
+    expect(trouble('not_running')).toEqual({ tone: 'trouble', text: 'On, but Docker isn’t running' });
+    expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
+    expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
+      tone: 'running', text: '1 program running · 2 waiting',
+    });
+  });
+
+  it('give every verdict one plain sentence', () => {
+    const run = {
+      status: 'ok', error: null, exit_code: 0, seconds: 1.24,
+      limits: { seconds: 60, memory_bytes: 512 << 20, output_bytes: 64 << 10 },
+    } as unknown as RunRow;
+    const said = (change: Partial<RunRow>) => verdictSentence({ ...run, ...change });
+    expect(said({})).toBe('Finished in 1.2 s.');
+    expect(said({ status: 'failed', exit_code: 1 })).toBe('The program ended with an error (code 1) after 1.2 s.');
+    expect(said({ status: 'failed', exit_code: 139 })).toContain('segmentation fault');
+    expect(said({ status: 'timeout' })).toBe('Stopped after 60 s, the time limit.');
+    expect(said({ status: 'out_of_memory' })).toContain('512 MB');
+    expect(said({ status: 'output_limit' })).toContain('64 KB');
+    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
+    expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
+    expect(verdictWord('of another version')).toBe('Didn’t run');
+  });
+});

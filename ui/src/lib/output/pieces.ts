@@ -1,0 +1,32 @@
+// What the history kept of a run's two streams, as lines to read. Pure.
+
+import { bytes } from '../format';
+import type { Piece, RunBody, RunRow } from '../ipc/types';
+import { TextStore } from './store';
+
+export function outputOf(run: RunRow, body: RunBody): TextStore {
+  const store = new TextStore();
+  const both = body.stdout.text !== '' && body.stderr.text !== '';
+  add(store, 'stdout', body.stdout, run.stdout);
+  if (both) store.note('Errors and messages (stderr):');
+  add(store, 'stderr', body.stderr, run.stderr);
+  return store;
+}
+
+function add(store: TextStore, stream: 'stdout' | 'stderr', piece: Piece, figure: { produced: number; returned: number }): void {
+  if (piece.text === '') return;
+  store.append(stream, piece.text);
+  store.end();
+  if (piece.base64 !== undefined) store.note('Some of this is no text: those bytes are shown as �.');
+  if (piece.cut) store.note('There is more than this window shows.');
+  if (figure.produced > figure.returned) {
+    store.note(`The program printed ${bytes(figure.produced)}; ${bytes(figure.returned)} were kept.`);
+  }
+}
+
+/** For the clipboard: exactly what was printed. */
+export function copyOf(body: RunBody): string {
+  const { stdout, stderr } = body;
+  const between = stdout.text !== '' && stderr.text !== '' && !stdout.text.endsWith('\n') ? '\n' : '';
+  return stdout.text + between + stderr.text;
+}

@@ -1,0 +1,88 @@
+// Where the dots of the last day go. Pure.
+
+import { clock, seconds } from './format';
+import type { RecentRun } from './ipc/types';
+import { LOOKS, lookOf, markPath, type Look } from './shapes';
+
+export interface Frame {
+  width: number;
+  height: number;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  from: number;
+  to: number;
+  /** Seconds at the top. */
+  most: number;
+}
+
+const LEAST = 0.01;
+const HOUR = 3600 * 1000;
+
+export function frameOf(runs: readonly RecentRun[], box: { width: number; height: number; left: number; bottom: number }, from: number, to: number): Frame {
+  const longest = runs.reduce((most, run) => Math.max(most, run.seconds ?? 0), 0);
+  const most = [1, 10, 100, 1000].find((step) => longest <= step * 0.8) ?? 4000;
+  return { ...box, right: 8, top: 8, from, to, most };
+}
+
+export function xOf(frame: Frame, atMs: number): number {
+  const share = (atMs - frame.from) / (frame.to - frame.from);
+  return frame.left + Math.min(1, Math.max(0, share)) * (frame.width - frame.left - frame.right);
+}
+
+/** Logarithmic: 10 ms and a minute have a place in one picture. */
+export function yOf(frame: Frame, value: number | null): number {
+  const bounded = Math.min(frame.most, Math.max(LEAST, value ?? LEAST));
+  const share = Math.log(bounded / LEAST) / Math.log(frame.most / LEAST);
+  return frame.height - frame.bottom - share * (frame.height - frame.bottom - frame.top);
+}
+
+export function yTicks(frame: Frame): { y: number; text: string }[] {
+  return [0.01, 0.1, 1, 10, 100, 1000]
+    .filter((value) => value <= frame.most)
+    .map((value) => ({ y: yOf(frame, value), text: seconds(value) }));
+}
+
+/** Whole hours, as many as have room. */
+export function xTicks(frame: Frame, room: number): { x: number; text: string }[] {
+  const inside = frame.width - frame.left - frame.right;
+  const step = [1, 2, 3, 4, 6, 12].find((hours) => (inside * hours * HOUR) / (frame.to - frame.from) >= room) ?? 12;
+  const ticks = [];
+  const first = new Date(frame.from);
+  first.setMinutes(60, 0, 0);
+  for (let at = first.getTime(); at <= frame.to; at += HOUR) {
+    const x = xOf(frame, at);
+    if (new Date(at).getHours() % step !== 0 || x > frame.width - room / 2) continue;
+    ticks.push({ x, text: clock(at) });
+  }
+  return ticks;
+}
+
+/** One path for all runs of one look: a thousand dots are seven elements. */
+export function paths(frame: Frame, runs: readonly RecentRun[], radius: number): { look: Look; path: string; count: number }[] {
+  const found = new Map<Look, { path: string[]; count: number }>();
+  for (const run of runs) {
+    if (run.at_ms < frame.from) continue;
+    const look = lookOf(run.status);
+    const entry = found.get(look) ?? { path: [], count: 0 };
+    entry.path.push(markPath(look, xOf(frame, run.at_ms), yOf(frame, run.seconds), radius));
+    entry.count += 1;
+    found.set(look, entry);
+  }
+  return LOOKS.flatMap((look) => {
+    const entry = found.get(look);
+    return entry ? [{ look, path: entry.path.join(''), count: entry.count }] : [];
+  });
+}
+
+export function nearest(frame: Frame, runs: readonly RecentRun[], x: number, y: number, within: number): RecentRun | null {
+  let best: RecentRun | null = null;
+  let least = within * within;
+  for (const run of runs) {
+    if (run.at_ms < frame.from) continue;
+    const distance = (xOf(frame, run.at_ms) - x) ** 2 + (yOf(frame, run.seconds) - y) ** 2;
+    if (distance < least) [best, least] = [run, distance];
+  }
+  return best;
+}

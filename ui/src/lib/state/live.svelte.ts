@@ -1,0 +1,90 @@
+// The runs that are being watched: their output and figures as they come.
+
+import { watchRun, type Stop } from '../ipc/client';
+import type { LiveEvent } from '../ipc/types';
+import { bytes } from '../format';
+import { LIVE_CAPS, TextStore } from '../output/store';
+
+export interface Sample {
+  at: number;
+  memory: number;
+  cpu: number;
+}
+
+/** Watched at once; more than these run only where the owner asked for it. */
+const MOST_WATCHED = 16;
+const MOST_SAMPLES = 240;
+
+export class Watch {
+  readonly output = new TextStore(LIVE_CAPS);
+  samples = $state.raw<Sample[]>([]);
+  ended = $state(false);
+  /** Counts what arrived; raised at most once a frame. */
+  version = $state(0);
+  private frame = 0;
+  private stop: Stop | null = null;
+  private over = false;
+
+  constructor(readonly runId: string) {
+    watchRun(runId, (event) => this.receive(event)).then(
+      (stop) => {
+        if (this.over) stop();
+        else this.stop = stop;
+      },
+      () => {
+        this.ended = true;
+      },
+    );
+  }
+
+  close(): void {
+    this.over = true;
+    this.stop?.();
+    cancelAnimationFrame(this.frame);
+  }
+
+  private receive(event: LiveEvent): void {
+    if (this.over) return;
+    if (event.kind === 'output') {
+      if (event.missed > 0) this.output.note(`${bytes(event.missed)} left out here: the program printed faster than this window could follow`);
+      this.output.append(event.stream, event.text);
+      this.changed();
+    } else if (event.kind === 'sample') {
+      const { at_ms, memory_bytes, cpu } = event;
+      this.samples = [...this.samples, { at: at_ms, memory: memory_bytes, cpu }].slice(-MOST_SAMPLES);
+    } else {
+      this.output.end();
+      this.ended = true;
+      this.changed();
+    }
+  }
+
+  private changed(): void {
+    if (this.frame !== 0) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.version += 1;
+    });
+  }
+}
+
+class Live {
+  watches = $state.raw<ReadonlyMap<string, Watch>>(new Map());
+
+  /** Watches these, the first of them first, and lets the others go. */
+  follow(runIds: readonly string[]): void {
+    const wanted = runIds.slice(0, MOST_WATCHED);
+    const next = new Map<string, Watch>();
+    for (const id of wanted) next.set(id, this.watches.get(id) ?? new Watch(id));
+    for (const [id, watch] of this.watches) if (!next.has(id)) watch.close();
+    const same = next.size === this.watches.size && [...next.keys()].every((id) => this.watches.has(id));
+    if (!same) this.watches = next;
+  }
+
+  release(): void {
+    for (const watch of this.watches.values()) watch.close();
+    this.watches = new Map();
+  }
+}
+
+export const live = new Live();

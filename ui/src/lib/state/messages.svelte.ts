@@ -1,0 +1,53 @@
+// Short words at the foot of the window about what was just pressed.
+
+import { asError } from '../ipc/client';
+
+export interface Message {
+  id: number;
+  text: string;
+  hint: string | null;
+  bad: boolean;
+}
+
+const STAY_MS = 4000;
+const MOST = 3;
+
+class Messages {
+  list = $state<Message[]>([]);
+  private last = 0;
+
+  say(text: string): void {
+    this.add(text, null, false);
+  }
+
+  /** Stays until it is closed. */
+  fail(thrown: unknown): void {
+    const { message, hint } = asError(thrown);
+    this.add(message, hint ?? null, true);
+  }
+
+  close(id: number): void {
+    this.list = this.list.filter((message) => message.id !== id);
+  }
+
+  private add(text: string, hint: string | null, bad: boolean): void {
+    this.last += 1;
+    const id = this.last;
+    const others = this.list.filter((message) => message.text !== text);
+    this.list = [...others, { id, text, hint, bad }].slice(-MOST);
+    if (!bad) setTimeout(() => this.close(id), STAY_MS);
+  }
+}
+
+export const messages = new Messages();
+
+/** True where it was done; otherwise the person is told why not. */
+export async function attempt(work: Promise<unknown>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    messages.fail(error);
+    return false;
+  }
+}

@@ -1,0 +1,153 @@
+// The sentences that the window says about a state. Pure, so that every state's words are tested.
+
+import { bytes, plural, seconds } from './format';
+import type { ImageView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
+
+export type Tone = 'off' | 'ready' | 'running' | 'trouble';
+
+export interface Headline {
+  tone: Tone;
+  text: string;
+}
+
+export function headline(snapshot: OwnerSnapshot): Headline {
+  const { service } = snapshot;
+  if (service.state === 'starting') return { tone: 'off', text: 'Starting…' };
+  if (service.state === 'elsewhere') return { tone: 'trouble', text: 'Another Sandtray runs here' };
+  if (service.state === 'failed') return { tone: 'trouble', text: 'Sandtray couldn’t start' };
+  if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
+  const { engine, running, queued, warm } = snapshot;
+  if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
+  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${TROUBLE[engine.trouble]}` };
+  if (running.length > 0) {
+    const waiting = queued.length > 0 ? ` · ${queued.length} waiting` : '';
+    return { tone: 'running', text: `${plural(running.length, 'program')} running${waiting}` };
+  }
+  const pulling = snapshot.images.find((image) => image.state === 'pulling');
+  const someReady = snapshot.images.some((image) => image.state === 'ready');
+  if (pulling && !someReady) return { tone: 'ready', text: `Fetching ${pulling.title}` };
+  return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
+}
+
+const TROUBLE = {
+  absent: 'Docker isn’t installed',
+  not_running: 'Docker isn’t running',
+  permission_denied: 'Docker isn’t open to you',
+  not_answering: 'Docker isn’t answering',
+  unusable: 'this engine can’t be used',
+  wall_missing: 'this engine isn’t safe enough',
+} as const;
+
+/** Why a trouble matters, where its own sentence doesn't say. */
+export function whyItMatters(snapshot: OwnerSnapshot): string {
+  return snapshot.enabled
+    ? 'Until then agents get an error when they try to run code. Your history and settings still work.'
+    : 'Nothing is needed while the switch is off. Code can run once this is mended and the switch is on.';
+}
+
+export function isStatus(word: string): word is Status {
+  return word in VERDICTS;
+}
+
+interface Verdict {
+  word: string;
+  sentence: (run: RunRow) => string;
+}
+
+export const VERDICTS: Record<Status, Verdict> = {
+  ok: { word: 'Finished', sentence: (run) => `Finished in ${seconds(run.seconds)}.` },
+  failed: { word: 'Failed', sentence: failed },
+  timeout: {
+    word: 'Out of time',
+    sentence: (run) => `Stopped after ${seconds(run.limits.seconds)}, the time limit.`,
+  },
+  out_of_memory: {
+    word: 'Out of memory',
+    sentence: (run) => `Stopped because it needed more than ${bytes(run.limits.memory_bytes)} of memory.`,
+  },
+  output_limit: {
+    word: 'Too much output',
+    sentence: (run) => `Stopped because it printed more than ${bytes(run.limits.output_bytes)}.`,
+  },
+  cancelled: {
+    word: 'Stopped',
+    sentence: (run) =>
+      run.seconds === null ? 'Stopped before it started.' : `Stopped on request after ${seconds(run.seconds)}.`,
+  },
+};
+
+function failed(run: RunRow): string {
+  const code = run.exit_code ?? 1;
+  const signal = code > 128 && code <= 192 ? SIGNALS[code - 128] : undefined;
+  if (signal) return `The program ${signal} after ${seconds(run.seconds)}.`;
+  return `The program ended with an error (code ${code}) after ${seconds(run.seconds)}.`;
+}
+
+const SIGNALS: Record<number, string> = {
+  4: 'crashed (illegal instruction)',
+  6: 'gave up (abort)',
+  7: 'crashed (bus error)',
+  8: 'crashed (arithmetic error)',
+  9: 'was killed',
+  11: 'crashed (segmentation fault)',
+  15: 'was ended by a signal',
+  31: 'tried something that isn’t allowed',
+};
+
+const REFUSALS: Record<string, string> = {
+  invalid_params: 'Bad request',
+  capability_off: 'Turned off',
+  engine_unavailable: 'No engine',
+  image_unavailable: 'No image',
+  queue_full: 'Too many waiting',
+  shutting_down: 'Shutting down',
+  internal: 'Internal error',
+};
+
+export function verdictWord(status: string): string {
+  return isStatus(status) ? VERDICTS[status].word : (REFUSALS[status] ?? 'Didn’t run');
+}
+
+export function verdictSentence(run: RunRow): string {
+  if (isStatus(run.status) && run.error === null) return VERDICTS[run.status].sentence(run);
+  return `Didn’t run. ${run.error ?? verdictWord(run.status)}`;
+}
+
+const TITLES: Record<string, string> = {
+  python: 'Python',
+  javascript: 'JavaScript',
+  shell: 'Shell',
+  go: 'Go',
+  rust: 'Rust',
+};
+
+export function languageTitle(language: string): string {
+  return TITLES[language] ?? language;
+}
+
+/** Seconds so far. The engine needs a moment to stop it: the figure waits at the limit. */
+export function elapsedOf(run: { started_ms: number; limit_seconds: number }, nowMs: number): number {
+  return Math.min(run.limit_seconds, Math.max(0, (nowMs - run.started_ms) / 1000));
+}
+
+/** What a row in a list is called. */
+export function runTitle(run: { label: string | null; language: string }): string {
+  return run.label?.trim() || `${languageTitle(run.language)} program`;
+}
+
+export function diskUsed(images: readonly ImageView[]): number {
+  return images.reduce((sum, image) => sum + (image.state === 'ready' ? image.size_bytes : 0), 0);
+}
+
+/** Why something that the program left is not among its files. */
+export const SKIPPED: Record<SkipReason, string> = {
+  symlink: 'a link, not a file',
+  hard_link: 'a second name of another file',
+  special_file: 'not a plain file',
+  too_large: 'passes the limit for files',
+  too_many: 'one file too many',
+  bad_name: 'its name can’t be used',
+  too_deep: 'too many folders deep',
+  unreadable: 'the program made it unreadable',
+  not_read: 'came after the limit',
+};
