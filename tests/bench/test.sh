@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 
 PATH=$HOME/.cargo/bin:$PATH
-command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.95 or newer"
+command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.91 or newer"
 
 case $("$here/engine.sh" status) in
   *owned=yes*) say "the bench is already up: it stays up afterwards" ;;

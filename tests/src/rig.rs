@@ -73,6 +73,11 @@ impl Rig {
         all.iter().filter(|container| container.instance.starts_with(&home)).count()
     }
 
+    /// Those that are not warm and waiting for a call.
+    pub async fn used_containers(&self) -> usize {
+        self.containers().await.saturating_sub(self.service.supervisor.snapshot().warm)
+    }
+
     /// What the labels of this service's containers begin with.
     pub fn home(&self) -> String {
         let paths = Paths::under(self.folder.path());

@@ -94,5 +94,5 @@ async fn remove(job: Job) {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_RETRY);
     }
-    warn!(container = %job.id, "could not remove a container; the next sweep will try again");
+    warn!(container = %job.id, "could not remove a container; the next start will");
 }

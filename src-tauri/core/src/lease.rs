@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
 use crate::janitor::{Janitor, Presence};
 use crate::pool::{Busy, Pool};
-use crate::run::{RunId, RunSpec};
+use crate::run::RunSpec;
 
 /// Started and attached; PID 1 waits for its header.
 #[derive(Debug)]
@@ -105,19 +105,22 @@ impl Leases {
             language: run.language,
             limits: run.limits,
             instance: self.instance.clone(),
-            // Not the run's own id: a second container for the same run must not meet the name of the first.
-            run: RunId::generate(),
+            run: run.id,
         };
-        // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
-        let presence = self.janitor.expect();
-        let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone(), presence));
-        making
-            .await
-            .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
+        make(Arc::clone(engine), spec, self.janitor.clone()).await
     }
 }
 
-pub(crate) async fn make(
+/// In a task of its own: were it dropped between request and answer, nobody would know the container's id.
+pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
+    let presence = janitor.expect();
+    let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
+    making
+        .await
+        .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
+}
+
+async fn make_whole(
     engine: Arc<dyn Engine>,
     spec: ContainerSpec,
     janitor: Janitor,

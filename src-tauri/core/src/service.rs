@@ -74,7 +74,8 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let mut settings = loaded.settings;
     // Before the override, which is not to be saved with the owner's next change.
     let (in_force, settings_watch) = watch::channel(settings.clone());
-    settings.enabled |= enable;
+    // Nobody has said what the limits are where the file that says so cannot be read.
+    settings.enabled = (settings.enabled || enable) && loaded.set_aside.is_none();
     let opened = History::open(&paths.history_file(), settings.history.clone()).await?;
     let listener = Listener::bind(&socket.map_or_else(|| paths.socket_file(), Ok)?)?;
     let notices = [loaded.set_aside, opened.set_aside].into_iter().flatten().map(|aside| aside.to_string()).collect();
@@ -94,7 +95,7 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         settings: settings.clone(),
         leases,
         recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), settings: settings_watch.clone() }),
-        wall_check: Arc::new(Probe { limits: settings.limits() }),
+        wall_check: Arc::new(Probe),
         connections: health.watch(),
         nudge: Arc::new(move || nudged.nudge()),
     });

@@ -182,9 +182,9 @@ const MASKED_BY_ENGINES: &str = "\
 /// What tells of the host's boot, disks, drivers, devices and make besides. (/proc/pressure can even be written: by
 /// anybody, to set a trigger in the host's kernel.)
 const MASKED_BY_US: &str = "\
-    /proc/bus /proc/cmdline /proc/config.gz /proc/diskstats /proc/driver /proc/iomem /proc/ioports \
-    /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/swaps \
-    /proc/sysrq-trigger /proc/vmallocinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
+    /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/devices /proc/diskstats /proc/driver \
+    /proc/iomem /proc/ioports /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/softirqs /proc/swaps \
+    /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/vmallocinfo /proc/zoneinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
     /sys/kernel /sys/module";
 
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
@@ -238,10 +238,11 @@ mod tests {
             "MaskedPaths": [
                 "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
                 "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/bus", "/proc/cmdline", "/proc/config.gz",
-                "/proc/diskstats", "/proc/driver", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
-                "/proc/key-users", "/proc/mdstat", "/proc/modules", "/proc/partitions", "/proc/pressure",
-                "/proc/swaps", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/sys/block", "/sys/bus",
+                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/buddyinfo", "/proc/bus", "/proc/cmdline",
+                "/proc/config.gz", "/proc/consoles", "/proc/devices", "/proc/diskstats", "/proc/driver",
+                "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/key-users", "/proc/mdstat",
+                "/proc/modules", "/proc/partitions", "/proc/pressure", "/proc/softirqs", "/proc/swaps",
+                "/proc/sys/kernel/random/boot_id", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/block", "/sys/bus",
                 "/sys/class/block", "/sys/dev", "/sys/devices/virtual/dmi", "/sys/kernel", "/sys/module"
             ],
             "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],

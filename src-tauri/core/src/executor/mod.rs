@@ -24,6 +24,8 @@ use output::Output;
 const SETUP_LIMIT: Duration = Duration::from_secs(30);
 /// From the trailer to the end of the tar.
 const COLLECT_LIMIT: Duration = Duration::from_secs(10);
+/// From the run's own limit to the end of the tar, for a program that ended just in time.
+const COLLECT_GRACE: Duration = Duration::from_secs(2);
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -206,7 +208,9 @@ impl<'a> Run<'a> {
                 Step::Ended => {
                     let now = Instant::now();
                     self.ended = Some(now);
-                    *deadline = now + COLLECT_LIMIT;
+                    // A program that writes a trailer of its own must not live longer for it.
+                    let latest = self.began.map_or(now, |began| began + self.limit + COLLECT_GRACE);
+                    *deadline = (now + COLLECT_LIMIT).min(latest);
                 }
                 Step::Complete => self.complete = true,
                 Step::UnpackFailed => cause = Some(Cause::Broken("the program and its files could not be unpacked")),

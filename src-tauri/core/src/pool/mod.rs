@@ -307,8 +307,7 @@ fn is_alive(lease: &mut Lease) -> bool {
 /// True when one more is warm, or is not wanted any more.
 async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) -> bool {
     let (language, image, limits) = (spec.language, spec.image.clone(), spec.limits);
-    let presence = shared.janitor.expect();
-    let made = make(Arc::clone(&engine), spec, shared.janitor.clone(), presence).await;
+    let made = make(Arc::clone(&engine), spec, shared.janitor.clone()).await;
     let mut state = shared.lock();
     if let Some(making) = state.making.get_mut(&language) {
         *making = making.saturating_sub(1);

@@ -16,7 +16,7 @@ use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
 use crate::queue::FairQueue;
-use crate::run::{ClientId, RunId};
+use crate::run::{ClientId, Limits, RunId};
 use crate::tap::Tap;
 
 use super::image::{self, Image};
@@ -467,7 +467,7 @@ impl Actor {
         if let (Walls::Unproved, Some(image)) = (&self.walls, ready) {
             self.walls = Walls::Checking;
             let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-            self.spawn(Purpose::Walls, task::check_walls(check, Arc::clone(engine), image, leases));
+            self.spawn(Purpose::Walls, task::check_walls(check, Arc::clone(engine), image, leases, self.limits()));
         }
     }
 
@@ -478,6 +478,8 @@ impl Actor {
                 |pending: &Pending| images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned();
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
             let Some(image) = ready(&pending) else { return };
+            let mut pending = pending;
+            pending.spec.limits = self.granted(pending.spec.limits);
             let run = pending.spec.id;
             let live = Live {
                 client: pending.client.id,
@@ -512,7 +514,7 @@ impl Actor {
                     Some((language, image.clone()))
                 })
                 .collect(),
-            limits: self.parts.settings.limits(),
+            limits: self.limits(),
             cap: self.parts.settings.warm as usize,
         });
         if !same_stock(self.stocked.as_ref(), stock.as_ref()) {
@@ -560,6 +562,20 @@ impl Actor {
                 }
                 self.tell(Event::RunRefused { run_id, code: error.code().to_owned() });
             }
+        }
+    }
+
+    /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
+    fn limits(&self) -> Limits {
+        self.granted(self.parts.settings.limits())
+    }
+
+    fn granted(&self, limits: Limits) -> Limits {
+        match &self.parts.connections.borrow().state {
+            EngineState::Ready(info) if info.cpus > 0 => {
+                Limits { milli_cpus: limits.milli_cpus.min(info.cpus.saturating_mul(1000)), ..limits }
+            }
+            EngineState::Ready(_) | EngineState::Checking | EngineState::Trouble(_) => limits,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::executor::Asked;
 pub use crate::executor::Progress;
 use crate::language::Language;
 use crate::lease::Leases;
-use crate::run::{Client, ClientId, Outcome, RunId, RunSpec};
+use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
 
 use actor::{Actor, Command};
@@ -76,7 +76,13 @@ pub struct Record<'a> {
 /// Proves with a real run that an engine holds every wall.
 #[async_trait]
 pub trait WallCheck: fmt::Debug + Send + Sync {
-    async fn check(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, leases: &Leases) -> Result<(), RunError>;
+    async fn check(
+        &self,
+        engine: &Arc<dyn Engine>,
+        image: &ImageInfo,
+        leases: &Leases,
+        limits: &Limits,
+    ) -> Result<(), RunError>;
 }
 
 impl Supervisor {

@@ -12,7 +12,7 @@ use crate::event::PullFigure;
 use crate::executor::{self, Progress};
 use crate::janitor::Janitor;
 use crate::lease::{Container, Leases, Taken};
-use crate::run::{Outcome, RunId};
+use crate::run::{Limits, Outcome, RunId};
 
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
@@ -153,7 +153,7 @@ impl From<Failure> for RunError {
     }
 }
 
-/// Removes what earlier starts of this service left behind, and anything of this start that nobody knows any more.
+/// Removes what earlier starts of this service left behind.
 pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases, janitor: Janitor) -> Done {
     match engine.containers().await {
         Ok(containers) => {
@@ -176,8 +176,9 @@ pub(super) async fn check_walls(
     engine: Arc<dyn Engine>,
     image: ImageInfo,
     leases: Leases,
+    limits: Limits,
 ) -> Done {
-    let result = check.check(&engine, &image, &leases).await;
+    let result = check.check(&engine, &image, &leases, &limits).await;
     Done::Walls { engine, result }
 }
 

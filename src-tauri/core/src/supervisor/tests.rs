@@ -29,7 +29,7 @@ struct Trusting;
 
 #[async_trait]
 impl WallCheck for Trusting {
-    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -341,7 +341,7 @@ struct NoWall;
 
 #[async_trait]
 impl WallCheck for NoWall {
-    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
         let endpoint = engine.endpoint().clone();
         Err(RunError::Engine(EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }))
     }
