@@ -16,8 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
+    EngineTrouble, Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
 };
 use crate::launcher::Nonce;
 use crate::run::Stream;
@@ -46,6 +46,8 @@ struct World {
     start_delay: Duration,
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
+    derived: usize,
+    refuses_to_derive: bool,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,15 @@ impl Fake {
 
     pub fn forget_image(&self, name: &str) {
         self.world().images.remove(name);
+    }
+
+    /// How often an image was to be made of another.
+    pub fn derived(&self) -> usize {
+        self.world().derived
+    }
+
+    pub fn refuse_to_derive(&self) {
+        self.world().refuses_to_derive = true;
     }
 
     pub fn pulls_begun(&self) -> usize {
@@ -179,6 +190,16 @@ impl Engine for Fake {
 
     async fn remove_image(&self, name: &str) -> Result<(), EngineError> {
         self.check()?.images.remove(name);
+        Ok(())
+    }
+
+    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+        let mut world = self.check()?;
+        world.derived += 1;
+        if world.refuses_to_derive {
+            return Err(EngineError::Refused { doing: "prepare an image", message: "as the test asked".into() });
+        }
+        world.images.insert(derivation.name.clone(), image(&derivation.name));
         Ok(())
     }
 

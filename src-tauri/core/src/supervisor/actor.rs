@@ -19,7 +19,7 @@ use crate::queue::FairQueue;
 use crate::run::{ClientId, Limits, RunId};
 use crate::tap::Tap;
 
-use super::image::{self, Image};
+use super::image::{self, Image, Preparation};
 use super::owner;
 use super::pending::{Answered, Pending};
 use super::task::{self, Done, Note, RunTask};
@@ -448,13 +448,16 @@ impl Actor {
             match image.state {
                 ImageState::Unknown => {
                     image.busy = Some(CancellationToken::new());
-                    self.spawn(Purpose::Image(name.clone()), image::look(Arc::clone(engine), name));
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    self.spawn(Purpose::Image(name.clone()), image::look(Arc::clone(engine), name, preparation));
                 }
                 ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
                     let cancel = CancellationToken::new();
                     image.busy = Some(cancel.clone());
                     image.state = ImageState::Pulling(PullFigure::default());
-                    let pull = image::pull(Arc::clone(engine), name.clone(), self.notes.0.clone(), cancel);
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    let notes = self.notes.0.clone();
+                    let pull = image::pull(Arc::clone(engine), name.clone(), preparation, notes, cancel);
                     self.spawn(Purpose::Image(name), pull);
                 }
                 ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {}

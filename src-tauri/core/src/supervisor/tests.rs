@@ -460,3 +460,23 @@ async fn a_warm_container_that_dies_under_a_call_is_made_good() {
     rig.supervisor.set_enabled(false).await;
     assert_eq!(rig.containers().await, 0);
 }
+
+#[tokio::test]
+async fn a_language_that_needs_it_runs_in_an_image_that_was_prepared_once() {
+    const GO: &str = "golang:1.24-bookworm";
+    let rig = Rig::with(Fake::new(), |_| ());
+    rig.fake.script_pull(GO, vec![]);
+    for _ in 0..3 {
+        let outcome = rig.start_spec(1, spec(Language::Go, "exit 0")).result().await.unwrap();
+        assert_eq!(outcome.image, format!("{GO}@sha256:digest-of-{GO}"), "an agent hears of the official image");
+    }
+    assert_eq!((rig.fake.pulls_begun(), rig.fake.derived()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
+    let rig = Rig::with(Fake::new().with_image("golang:1.24-bookworm"), |_| ());
+    rig.fake.refuse_to_derive();
+    assert_eq!(rig.start_spec(1, spec(Language::Go, "exit 0")).status().await, Status::Ok);
+    assert_eq!(rig.fake.pulls_begun(), 0, "the image was here");
+}

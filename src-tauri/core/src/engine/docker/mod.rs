@@ -3,6 +3,7 @@
 //! Every request has a deadline of ours: bollard's covers the headers only, and a hung engine may send those and stop.
 
 mod attach;
+mod derive;
 mod errors;
 mod names;
 mod pulling;
@@ -27,8 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::health::Connector;
 use super::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
 };
 use crate::run::RunId;
 use errors::{engine_error, is_status, unusable};
@@ -251,6 +252,10 @@ impl Engine for Docker {
             }
         };
         self.within(REMOVE_IMAGE_DEADLINE, "remove an image", call).await
+    }
+
+    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+        derive::derive(self, derivation).await
     }
 
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
