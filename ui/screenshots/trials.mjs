@@ -165,7 +165,7 @@ const list = {
         const style = getComputedStyle(node);
         return node === document.body ? null : { name: node.getAttribute('aria-label') ?? node.textContent.trim(), ring: style.outlineStyle !== 'none' };
       });
-      if (!focus) break;
+      if (!focus) continue;
       assert.ok(focus.ring, `focus on ${focus.name} is seen`);
       seen.add(focus.name);
     }
