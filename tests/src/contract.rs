@@ -80,6 +80,7 @@ macro_rules! contract_suite {
             a_program_gets_its_input_and_its_end_and_is_heard
             a_running_container_is_told_from_one_that_has_ended
             a_container_that_is_gone_is_known_as_gone
+            a_running_container_says_what_it_uses
             removing_twice_is_a_success
             two_removals_at_once_both_succeed
             removing_kills_what_runs
@@ -168,6 +169,27 @@ pub async fn a_container_that_is_gone_is_known_as_gone(subject: &Subject) {
         subject.engine.remove(&id).await.unwrap();
         assert_eq!(subject.engine.exit(&id).await, Err(EngineError::NoContainer));
         assert_eq!(subject.engine.start(&id).await.map(drop), Err(EngineError::NoContainer));
+    })
+    .await;
+}
+
+pub async fn a_running_container_says_what_it_uses(subject: &Subject) {
+    with_container(subject, async |id| {
+        let _attached = start(subject, &id).await;
+        // An engine may need a moment to find the figures of a container that has only just started.
+        let used = async {
+            loop {
+                let usage = subject.engine.usage(&id).await.unwrap();
+                if usage.memory_bytes > 0 && !usage.cpu.is_zero() {
+                    return usage;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let usage = timeout(PATIENCE, used).await.expect("figures of a container that runs");
+        assert!(usage.memory_bytes < 256 << 20, "{usage:?}");
+        subject.engine.remove(&id).await.unwrap();
+        assert_eq!(subject.engine.usage(&id).await, Err(EngineError::NoContainer));
     })
     .await;
 }

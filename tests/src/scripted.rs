@@ -260,5 +260,12 @@ pub fn pulling(fraction: f64) -> ImageStatus {
 }
 
 pub fn live(run_id: RunId) -> LiveRun {
-    LiveRun { run_id, language: Language::Python, client: "c".into(), label: None, since: SystemTime::UNIX_EPOCH }
+    LiveRun {
+        run_id,
+        language: Language::Python,
+        client: "c".into(),
+        label: None,
+        since: SystemTime::UNIX_EPOCH,
+        limit_seconds: 60.0,
+    }
 }

@@ -58,6 +58,8 @@ pub struct LiveRun {
     pub label: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,
+    /// Wall time that the program may take.
+    pub limit_seconds: f64,
 }
 
 /// A change worth telling. Events carry no output and no code.

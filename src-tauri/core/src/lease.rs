@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 
-use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId};
+use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
 use crate::janitor::{Janitor, Presence};
 use crate::run::RunSpec;
 
@@ -33,9 +33,27 @@ impl Container {
         Self { engine, id, janitor, presence }
     }
 
+    /// By which its figures can be read while it is there.
+    pub fn meter(&self) -> Meter {
+        Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
+    }
+
     /// How it ended, for when its own last words did not arrive.
     pub async fn exit(&self) -> Result<Exit, EngineError> {
         self.engine.exit(&self.id).await
+    }
+}
+
+/// Reads what a container uses. Keeps nothing alive: the container goes when its run does.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    engine: Arc<dyn Engine>,
+    id: ContainerId,
+}
+
+impl Meter {
+    pub async fn read(&self) -> Result<Usage, EngineError> {
+        self.engine.usage(&self.id).await
     }
 }
 

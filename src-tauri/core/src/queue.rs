@@ -18,6 +18,11 @@ impl<T> FairQueue<T> {
         Self { cap, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
     }
 
+    /// What waits already stays, even where it is more.
+    pub fn set_cap(&mut self, cap: usize) {
+        self.cap = cap;
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

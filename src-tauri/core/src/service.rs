@@ -18,6 +18,7 @@ use crate::instance::{Instance, InstanceError};
 use crate::ipc::{self, BindError, Listener, Serving, door::Door};
 use crate::janitor::Janitor;
 use crate::lease::Leases;
+use crate::owner::Owner;
 use crate::paths::{Paths, PathsError};
 use crate::recorder::HistoryRecorder;
 use crate::settings::{Settings, SettingsError};
@@ -38,7 +39,7 @@ pub struct Service {
     pub supervisor: Supervisor,
     pub history: History,
     pub health: HealthHandle,
-    pub settings: Settings,
+    pub owner: Owner,
     pub socket: PathBuf,
     /// What the owner should read: files that were set aside.
     pub notices: Vec<String>,
@@ -71,6 +72,8 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let instance = Instance::acquire(&paths)?;
     let loaded = Settings::load(&paths.settings_file())?;
     let mut settings = loaded.settings;
+    // Before the override, which is not to be saved with the owner's next change.
+    let (in_force, settings_watch) = watch::channel(settings.clone());
     settings.enabled |= enable;
     let opened = History::open(&paths.history_file(), settings.history.clone()).await?;
     let listener = Listener::bind(&socket.map_or_else(|| paths.socket_file(), Ok)?)?;
@@ -84,26 +87,25 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     };
     let (health, health_task) = Health::spawn(health_config, cancel.child_token());
     let (janitor, janitor_task) = Janitor::spawn(cancel.child_token());
-    let (_, keep) = watch::channel(settings.history.keep);
     let nudged = health.clone();
     let (supervisor, actor) = Supervisor::spawn(Parts {
         settings: settings.clone(),
         leases: Leases { janitor, instance: instance.id().clone() },
-        recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), keep }),
+        recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), settings: settings_watch.clone() }),
         wall_check: Arc::new(Probe { limits: settings.limits() }),
         connections: health.watch(),
         nudge: Arc::new(move || nudged.nudge()),
     });
-    let limits = settings.limits();
-    let door =
-        Door { supervisor: supervisor.clone(), limits: Arc::new(move || limits), history: opened.history.clone() };
+    let owner = Owner::new(supervisor.clone(), opened.history.clone(), health.clone(), paths.settings_file(), in_force);
+    let limits = Arc::new(move || settings_watch.borrow().limits());
+    let door = Door { supervisor: supervisor.clone(), limits, history: opened.history.clone() };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {
         supervisor,
         history: opened.history,
         health,
-        settings,
+        owner,
         socket,
         notices,
         serving,

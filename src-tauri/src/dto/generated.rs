@@ -10,7 +10,7 @@ use ts_rs::{Config, TS};
 use super::error::CommandError;
 use super::history::{HistoryFilter, HistoryPage, HistoryStats, RecentRun, RunRecord};
 use super::live::LiveEvent;
-use super::snapshot::WindowEvent;
+use super::snapshot::{Navigate, WindowEvent};
 
 #[test]
 fn the_windows_types_are_those_of_the_app() {
@@ -21,6 +21,7 @@ fn the_windows_types_are_those_of_the_app() {
     HistoryPage::export_all(&config).unwrap();
     HistoryStats::export_all(&config).unwrap();
     LiveEvent::export_all(&config).unwrap();
+    Navigate::export_all(&config).unwrap();
     RecentRun::export_all(&config).unwrap();
     RunRecord::export_all(&config).unwrap();
     Settings::export_all(&config).unwrap();

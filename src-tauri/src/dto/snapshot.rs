@@ -175,3 +175,20 @@ pub struct LiveRunView {
     pub started_ms: u64,
     pub limit_seconds: f64,
 }
+
+/// Where the tray sends the window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Navigate {
+    pub page: Page,
+    pub run_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum Page {
+    Overview,
+    Runs,
+    Settings,
+}

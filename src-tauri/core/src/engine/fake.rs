@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, Frame, ImageInfo, LayerEvent, PullError,
+    Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
 };
 use crate::launcher::Nonce;
 use crate::run::Stream;
@@ -39,6 +39,7 @@ struct World {
     images: BTreeMap<String, ImageInfo>,
     pulls: HashMap<String, Vec<Result<LayerEvent, PullError>>>,
     pulls_begun: usize,
+    held: HashSet<String>,
     containers: BTreeMap<ContainerId, Container>,
     created: u64,
     trouble: Option<EngineTrouble>,
@@ -74,7 +75,14 @@ impl Fake {
 
     /// What a pull of this image reports. Where it ends without an error the image is there afterwards.
     pub fn script_pull(&self, name: &str, events: Vec<Result<LayerEvent, PullError>>) {
-        self.world().pulls.insert(name.to_owned(), events);
+        let mut world = self.world();
+        world.held.remove(name);
+        world.pulls.insert(name.to_owned(), events);
+    }
+
+    /// A pull of this image begins and does not end, until another script is set.
+    pub fn hold_pull(&self, name: &str) {
+        self.world().held.insert(name.to_owned());
     }
 
     pub fn set_trouble(&self, trouble: Option<EngineTrouble>) {
@@ -149,6 +157,9 @@ impl Engine for Fake {
         let (fake, name) = (self.clone(), name.to_owned());
         let mut world = self.world();
         world.pulls_begun += 1;
+        if world.held.contains(&name) {
+            return stream::pending().boxed();
+        }
         let events = world.pulls.get(&name).cloned().unwrap_or_else(|| vec![Err(PullError::NoSuchImage)]);
         let fails = events.iter().any(Result::is_err);
         let arrive = stream::once(async move {
@@ -206,6 +217,13 @@ impl Engine for Fake {
 
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {
         Ok(self.check()?.containers.get(id).ok_or(EngineError::NoContainer)?.exit.clone())
+    }
+
+    async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError> {
+        let world = self.check()?;
+        let container = world.containers.get(id).ok_or(EngineError::NoContainer)?;
+        let memory_bytes = if container.exit.running { 1_000_000 } else { 0 };
+        Ok(Usage { memory_bytes, cpu: Duration::from_millis(5) })
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {

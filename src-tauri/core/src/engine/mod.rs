@@ -14,7 +14,7 @@ pub mod walls;
 
 use std::fmt;
 use std::pin::Pin;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -56,6 +56,9 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// How it ended. For the case in which its own last words did not arrive.
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError>;
+
+    /// What it uses now, while it runs.
+    async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError>;
 
     /// Kills it if it runs, and removes it with all it held. One that is gone already is a success.
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError>;
@@ -151,6 +154,14 @@ pub struct Exit {
     pub oom_killed: bool,
     /// When the engine made it; None where it does not say.
     pub started_at: Option<SystemTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Of the whole container, its tmpfs included; without the cache that the kernel may take back at any time.
+    pub memory_bytes: u64,
+    /// CPU time since it started.
+    pub cpu: Duration,
 }
 
 /// What can go wrong between us and an engine.

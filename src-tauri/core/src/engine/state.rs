@@ -117,6 +117,22 @@ impl EngineTrouble {
             }
         }
     }
+
+    /// The hint's command, to be typed or copied as it is.
+    pub fn command(&self) -> Option<&'static str> {
+        match self {
+            Self::NotRunning { endpoint } if endpoint.url == "unix:///var/run/docker.sock" => {
+                Some(if cfg!(target_os = "macos") { "open -a Docker" } else { "sudo systemctl start docker" })
+            }
+            Self::PermissionDenied { .. } if cfg!(target_os = "linux") => Some("sudo usermod -aG docker \"$USER\""),
+            Self::Absent { .. }
+            | Self::NotRunning { .. }
+            | Self::PermissionDenied { .. }
+            | Self::NotAnswering { .. }
+            | Self::Unusable { .. }
+            | Self::WallMissing { .. } => None,
+        }
+    }
 }
 
 impl fmt::Display for EngineTrouble {

@@ -16,6 +16,7 @@ use crate::error::RunError;
 use crate::launcher::{self, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
 use crate::run::{Captured, Outcome, OutputChunk, RunSpec, Status, Stream};
+use crate::tap::Tap;
 
 use output::Output;
 
@@ -37,6 +38,8 @@ pub struct Progress {
     /// The program has been started.
     pub started: Option<oneshot::Sender<()>>,
     pub output: Option<mpsc::Sender<OutputChunk>>,
+    /// For the owner, who may look on.
+    pub tap: Tap,
 }
 
 /// What is known before the container is.
@@ -119,7 +122,8 @@ struct Run {
 
 impl Run {
     fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: Progress) -> Self {
-        let output = |stream| Output::new(stream, &spec.limits, spec.overflow, progress.output.clone());
+        let output =
+            |stream| Output::new(stream, &spec.limits, spec.overflow, progress.output.clone(), progress.tap.clone());
         Self {
             limit: spec.limits.wall(),
             asked_at,

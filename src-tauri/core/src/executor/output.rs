@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::collector::{CharacterGate, Collector};
 use crate::run::{Captured, Limits, OutputChunk, Overflow, Stream};
+use crate::tap::Tap;
 
 /// The last piece may wait this long for a slow watcher, since it carries the count of what was missed.
 const LAST_PIECE_LIMIT: Duration = Duration::from_millis(500);
@@ -15,6 +16,7 @@ pub(super) struct Output {
     stream: Stream,
     collector: Collector,
     live: Option<Live>,
+    tap: Tap,
 }
 
 struct Live {
@@ -29,9 +31,10 @@ impl Output {
         limits: &Limits,
         overflow: Overflow,
         watcher: Option<mpsc::Sender<OutputChunk>>,
+        tap: Tap,
     ) -> Self {
         let live = watcher.map(|watcher| Live { watcher, gate: CharacterGate::default(), missed: 0 });
-        Self { stream, collector: Collector::new(limits.output_bytes, overflow), live }
+        Self { stream, collector: Collector::new(limits.output_bytes, overflow), live, tap }
     }
 
     pub(super) fn push(&mut self, bytes: Bytes) {
@@ -39,6 +42,7 @@ impl Output {
             return;
         }
         self.collector.push(&bytes);
+        self.tap.push(self.stream, &bytes);
         if let Some(live) = &mut self.live {
             let whole = live.gate.push(bytes);
             live.send(self.stream, whole);

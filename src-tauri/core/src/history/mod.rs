@@ -107,6 +107,11 @@ impl History {
         self.ask(|answer| Command::Get(id, answer)).await
     }
 
+    /// What the list shows of it: never reads code or output.
+    pub async fn row(&self, id: RunId) -> Result<Option<RunRow>, HistoryError> {
+        self.ask(|answer| Command::Row(id, answer)).await
+    }
+
     /// False where there is no such run.
     pub async fn delete(&self, id: RunId) -> Result<bool, HistoryError> {
         self.ask(|answer| Command::Delete(id, answer)).await

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 
 use super::query;
-use super::record::{Body, FileOut, HistoryQuery, Page, RunRecord, Stats};
+use super::record::{Body, FileOut, HistoryQuery, Page, RunRecord, RunRow, Stats};
 use super::retention::Kept;
 use super::row;
 use crate::run::RunId;
@@ -61,6 +61,10 @@ impl Store {
 
     pub(super) fn list(&self, asked: &HistoryQuery) -> rusqlite::Result<Page> {
         query::page(&self.connection, asked)
+    }
+
+    pub(super) fn row(&self, id: RunId) -> rusqlite::Result<Option<RunRow>> {
+        Ok(row::by_id(&self.connection, id)?.map(|(_, row)| row))
     }
 
     pub(super) fn get(&self, id: RunId) -> rusqlite::Result<Option<RunRecord>> {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::HistoryError;
-use super::record::{HistoryQuery, Page, RunRecord, Stats};
+use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
 use super::retention::{self, Bounds};
 use super::schema::{self, OpenError};
 use super::store::{self, Checkpoint, Store};
@@ -37,6 +37,7 @@ pub(super) enum Command {
     Record(Box<RunRecord>, Answer<()>),
     List(HistoryQuery, Answer<Page>),
     Get(RunId, Answer<Option<RunRecord>>),
+    Row(RunId, Answer<Option<RunRow>>),
     Delete(RunId, Answer<bool>),
     Clear(Answer<()>),
     Stats(Answer<Stats>),
@@ -130,6 +131,7 @@ impl Worker {
             }
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
             Command::Get(id, answer) => drop(answer.send(self.with(|store| store.get(id)))),
+            Command::Row(id, answer) => drop(answer.send(self.with(|store| store.row(id)))),
             Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),

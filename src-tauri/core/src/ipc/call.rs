@@ -41,7 +41,7 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
         let result = if stream {
             streamed(&door, client, &outbox, &id, spec).await
         } else {
-            door.run(spec, client, Progress { started: None, output: None }).await
+            door.run(spec, client, Progress::default()).await
         };
         let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
         // A client that is gone is the session's to notice.
@@ -72,7 +72,9 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
         ticks: ticks(),
     };
     let run = async {
-        let result = door.run(spec, client, Progress { started: Some(started), output: Some(output) }).await;
+        let result = door
+            .run(spec, client, Progress { started: Some(started), output: Some(output), ..Progress::default() })
+            .await;
         over.cancel();
         result
     };

@@ -1,7 +1,6 @@
 //! The state and what changes it. Nothing here waits: what takes time is a task, and its end is a message.
 
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZero;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +16,10 @@ use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::queue::FairQueue;
 use crate::run::{ClientId, RunId};
+use crate::tap::Tap;
 
 use super::image::{self, Image};
+use super::owner;
 use super::pending::{Answered, Pending};
 use super::task::{self, Done, Note, RunTask};
 use super::{Parts, visible_state};
@@ -45,6 +46,7 @@ pub(super) enum Command {
         language: Language,
         reply: oneshot::Sender<Result<(), RunError>>,
     },
+    Owner(owner::Command),
     Shutdown {
         reply: oneshot::Sender<()>,
     },
@@ -53,15 +55,15 @@ pub(super) enum Command {
 }
 
 pub(super) struct Actor {
-    parts: Parts,
-    concurrency: usize,
+    pub(super) parts: Parts,
+    pub(super) concurrency: usize,
     enabled: bool,
     stopping: bool,
-    engine: Option<Arc<dyn Engine>>,
+    pub(super) engine: Option<Arc<dyn Engine>>,
     walls: Walls,
-    images: BTreeMap<String, Image>,
-    queue: FairQueue<Box<Pending>>,
-    live: HashMap<RunId, Live>,
+    pub(super) images: BTreeMap<String, Image>,
+    pub(super) queue: FairQueue<Box<Pending>>,
+    pub(super) live: HashMap<RunId, Live>,
     /// Mean of recent runs, for telling a refused caller when to come again.
     usual: Duration,
     /// Waiting for the last run to end.
@@ -74,10 +76,12 @@ pub(super) struct Actor {
     events: broadcast::Sender<Event>,
 }
 
-struct Live {
+pub(super) struct Live {
     client: ClientId,
-    shown: LiveRun,
+    pub(super) shown: LiveRun,
     cancel: CancellationToken,
+    /// Kept until the run is in the history: only then onlookers are told that it is over.
+    pub(super) tap: Tap,
 }
 
 /// Whether the current engine has been seen to hold every wall.
@@ -89,7 +93,7 @@ enum Walls {
 }
 
 #[derive(Clone)]
-enum Purpose {
+pub(super) enum Purpose {
     Run(RunId),
     Image(String),
     Walls,
@@ -98,7 +102,6 @@ enum Purpose {
 
 impl Actor {
     pub(super) fn new(parts: Parts, events: broadcast::Sender<Event>) -> (Self, watch::Receiver<Snapshot>) {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let images = Language::ALL.map(|language| (parts.settings.image(language).to_owned(), Image::unknown()));
         let snapshot = Snapshot {
             enabled: parts.settings.enabled,
@@ -109,7 +112,7 @@ impl Actor {
         };
         let (snapshots, receiver) = watch::channel(snapshot);
         let mut actor = Self {
-            concurrency: parts.settings.concurrency.map_or(cores, |runs| runs as usize).max(1),
+            concurrency: owner::concurrency(&parts.settings),
             enabled: parts.settings.enabled,
             stopping: false,
             engine: None,
@@ -160,6 +163,7 @@ impl Actor {
             }
             Command::Enable { enabled, reply } => self.enable(enabled, reply),
             Command::Pull { language, reply } => self.pull(language, reply),
+            Command::Owner(command) => self.obey_owner(command),
             Command::Shutdown { reply } => {
                 self.stopping = true;
                 self.end_everything(&RunError::ShuttingDown);
@@ -202,7 +206,7 @@ impl Actor {
         }
     }
 
-    fn cancel(&mut self, client: Option<ClientId>, run: RunId) -> bool {
+    pub(super) fn cancel(&mut self, client: Option<ClientId>, run: RunId) -> bool {
         let may = |owner: ClientId| client.is_none_or(|client| client == owner);
         if let Some(live) = self.live.get(&run) {
             if may(live.client) {
@@ -467,7 +471,12 @@ impl Actor {
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
             let Some(image) = ready(&pending) else { return };
             let run = pending.spec.id;
-            let live = Live { client: pending.client.id, shown: pending.live(), cancel: pending.cancel.clone() };
+            let live = Live {
+                client: pending.client.id,
+                shown: pending.live(),
+                cancel: pending.cancel.clone(),
+                tap: pending.progress.tap.clone(),
+            };
             self.live.insert(run, live);
             let task = RunTask {
                 image_name: self.parts.settings.image(pending.spec.language).to_owned(),
@@ -495,7 +504,7 @@ impl Actor {
         self.spawn(Purpose::Run(run), task);
     }
 
-    fn spawn(&mut self, purpose: Purpose, task: impl Future<Output = Done> + Send + 'static) {
+    pub(super) fn spawn(&mut self, purpose: Purpose, task: impl Future<Output = Done> + Send + 'static) {
         let id = self.tasks.spawn(task).id();
         self.purposes.insert(id, purpose);
     }
@@ -529,7 +538,7 @@ impl Actor {
         let _ = self.events.send(event);
     }
 
-    fn engine_state(&self) -> EngineState {
+    pub(super) fn engine_state(&self) -> EngineState {
         let missing = match &self.walls {
             Walls::Missing(trouble) => Some(trouble),
             Walls::Unproved | Walls::Checking | Walls::Held => None,

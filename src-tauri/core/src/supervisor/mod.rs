@@ -3,6 +3,7 @@
 
 mod actor;
 mod image;
+mod owner;
 mod pending;
 mod task;
 
@@ -28,6 +29,7 @@ use crate::run::{Client, ClientId, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
 
 use actor::{Actor, Command};
+pub use owner::RemoveError;
 use pending::Pending;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.

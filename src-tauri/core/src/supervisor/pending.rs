@@ -44,6 +44,7 @@ impl Pending {
             client: self.client.name.clone(),
             label: self.spec.label.clone(),
             since: self.asked.wall_clock,
+            limit_seconds: self.spec.limits.wall().as_secs_f64(),
         }
     }
 }

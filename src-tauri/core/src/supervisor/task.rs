@@ -83,6 +83,7 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
             lease = self.leases.take(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
         };
+        self.pending.progress.tap.meter(lease.container.meter());
         let mut progress = std::mem::take(&mut self.pending.progress);
         let (started, starts) = oneshot::channel();
         let caller = progress.started.replace(started);

@@ -1,5 +1,7 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod owner;
+
 use super::*;
 use crate::engine::fake::Fake;
 use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};

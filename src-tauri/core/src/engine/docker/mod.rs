@@ -7,6 +7,7 @@ mod errors;
 mod names;
 mod pulling;
 mod stamp;
+mod usage;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,16 +18,17 @@ use async_trait::async_trait;
 use bollard::errors::Error;
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, SystemVersion};
 use bollard::query_parameters::{
-    CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions,
+    CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions, StatsOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::health::Connector;
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, container,
+    Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
 };
 use crate::run::RunId;
 use errors::{engine_error, is_status, unusable};
@@ -46,6 +48,7 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 const EXIT_DEADLINE: Duration = Duration::from_secs(10);
 const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
+const USAGE_DEADLINE: Duration = Duration::from_secs(5);
 /// Between two looks at whether a removal that somebody else began has ended.
 const REMOVE_POLL: Duration = Duration::from_millis(50);
 /// Podman calls a container "stopped" between its program's end and its own cleaning up: a word that bollard's models
@@ -269,6 +272,18 @@ impl Engine for Docker {
             oom_killed: state.oom_killed.unwrap_or(false),
             started_at: state.started_at.as_deref().and_then(stamp::parse),
         })
+    }
+
+    async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError> {
+        let options = StatsOptions { stream: false, one_shot: true };
+        let call = async {
+            match self.client.stats(&id.0, Some(options)).next().await {
+                Some(answer) => answer.map(Some),
+                None => Ok(None),
+            }
+        };
+        let figures = self.within(USAGE_DEADLINE, "say what a container uses", call).await?;
+        figures.map(usage::of).ok_or(EngineError::NoContainer)
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {

@@ -94,6 +94,9 @@ impl Engine for Scripted {
     async fn exit(&self, _: &ContainerId) -> Result<Exit, EngineError> {
         unreachable!("health asks for no exit")
     }
+    async fn usage(&self, _: &ContainerId) -> Result<super::super::Usage, EngineError> {
+        unreachable!("health asks for no figures")
+    }
     async fn remove(&self, _: &ContainerId) -> Result<(), EngineError> {
         unreachable!("health removes nothing")
     }

@@ -1,0 +1,178 @@
+//! What only the owner may ask: settings that hold from now on, images that go, and a look at any live run.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, EngineState, EngineTrouble, PullError};
+use crate::error::RunError;
+use crate::event::ImageState;
+use crate::language::Language;
+use crate::run::RunId;
+use crate::settings::Settings;
+use crate::tap::Onlooker;
+
+use super::actor::{Actor, Purpose};
+use super::image::{self, Image};
+use super::task::Done;
+use super::{Supervisor, actor};
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Configure { settings: Box<Settings>, reply: oneshot::Sender<()> },
+    CancelPull { language: Language, reply: oneshot::Sender<bool> },
+    RemoveImage { language: Language, reply: oneshot::Sender<Result<(), RemoveError>> },
+    StopAll { reply: oneshot::Sender<usize> },
+    Look { run: RunId, reply: oneshot::Sender<Option<Onlooker>> },
+}
+
+/// Why an image is still there.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RemoveError {
+    #[error("A program is running in the image {image}.")]
+    InUse { image: String },
+    #[error("The image {image} is being fetched.")]
+    Busy { image: String },
+    #[error("{0}")]
+    Engine(EngineTrouble),
+    #[error("The engine did not remove the image {image}: {reason}.")]
+    Refused { image: String, reason: String },
+    #[error("Sandtray is shutting down.")]
+    ShuttingDown,
+}
+
+impl Supervisor {
+    /// Everything but the switch, from now on: what runs already keeps the limits that it was started with.
+    pub async fn configure(&self, settings: Settings) {
+        let _ = self.owner(|reply| Command::Configure { settings: Box::new(settings), reply }).await;
+    }
+
+    /// Whoever waits for the image is told that it was cancelled. False where no pull is under way.
+    pub async fn cancel_pull(&self, language: Language) -> bool {
+        self.owner(|reply| Command::CancelPull { language, reply }).await.unwrap_or(false)
+    }
+
+    /// Returns once it is gone. An image that is used by nothing of ours may still be used by others; the engine knows.
+    pub async fn remove_image(&self, language: Language) -> Result<(), RemoveError> {
+        self.owner(|reply| Command::RemoveImage { language, reply }).await.unwrap_or(Err(RemoveError::ShuttingDown))
+    }
+
+    /// Ends every run, running or waiting, whoever asked for it. Says how many there were.
+    pub async fn stop_all(&self) -> usize {
+        self.owner(|reply| Command::StopAll { reply }).await.unwrap_or(0)
+    }
+
+    /// The output of a run that runs or waits; `None` where there is no such run any more.
+    pub async fn look(&self, run: RunId) -> Option<Onlooker> {
+        self.owner(|reply| Command::Look { run, reply }).await.ok().flatten()
+    }
+
+    async fn owner<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, RunError> {
+        self.ask(|reply| actor::Command::Owner(command(reply))).await
+    }
+}
+
+/// As many as the owner says, or as the machine has cores.
+pub(super) fn concurrency(settings: &Settings) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    settings.concurrency.map_or(cores, |runs| runs as usize).max(1)
+}
+
+impl Actor {
+    pub(super) fn obey_owner(&mut self, command: Command) {
+        // Whoever asked may be gone; what was asked is done all the same.
+        match command {
+            Command::Configure { settings, reply } => {
+                self.configure(*settings);
+                let _ = reply.send(());
+            }
+            Command::CancelPull { language, reply } => drop(reply.send(self.cancel_pull(language))),
+            Command::RemoveImage { language, reply } => self.remove_image(language, reply),
+            Command::StopAll { reply } => drop(reply.send(self.stop_all())),
+            Command::Look { run, reply } => drop(reply.send(self.look(run))),
+        }
+    }
+
+    fn configure(&mut self, settings: Settings) {
+        self.concurrency = concurrency(&settings);
+        self.queue.set_cap(settings.queue as usize);
+        self.parts.settings = settings;
+        let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
+        let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();
+        for image in forgotten.iter().filter_map(|name| self.images.remove(name)) {
+            // What was asked of the old name is not asked of the new one.
+            if let Some(busy) = &image.busy {
+                busy.cancel();
+            }
+            for asked in image.asked {
+                let _ = asked.send(Err(RunError::Image { image: "of before".into(), error: PullError::Cancelled }));
+            }
+        }
+        for name in named {
+            self.images.entry(name).or_insert_with(Image::unknown);
+        }
+    }
+
+    fn cancel_pull(&self, language: Language) -> bool {
+        let image = self.images.get(self.parts.settings.image(language));
+        let busy =
+            image.filter(|image| matches!(image.state, ImageState::Pulling(_))).and_then(|image| image.busy.as_ref());
+        busy.inspect(|busy| busy.cancel()).is_some()
+    }
+
+    fn remove_image(&mut self, language: Language, reply: oneshot::Sender<Result<(), RemoveError>>) {
+        match self.removable(language) {
+            Ok((engine, image)) => {
+                let removal = remove(engine, image.clone(), reply);
+                self.spawn(Purpose::Image(image), removal);
+            }
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    fn removable(&mut self, language: Language) -> Result<(Arc<dyn Engine>, String), RemoveError> {
+        if let EngineState::Trouble(trouble) = self.engine_state() {
+            return Err(RemoveError::Engine(trouble));
+        }
+        let name = self.parts.settings.image(language).to_owned();
+        let settings = &self.parts.settings;
+        if self.live.values().any(|live| settings.image(live.shown.language) == name) {
+            return Err(RemoveError::InUse { image: name });
+        }
+        let (Some(engine), Some(image)) = (&self.engine, self.images.get_mut(&name)) else {
+            return Err(RemoveError::Busy { image: name });
+        };
+        if image.busy.is_some() {
+            return Err(RemoveError::Busy { image: name });
+        }
+        // Unknown and busy: nothing starts from it, and nothing looks at it, until the removal has ended.
+        image.state = ImageState::Unknown;
+        image.busy = Some(CancellationToken::new());
+        Ok((Arc::clone(engine), name))
+    }
+
+    fn stop_all(&mut self) -> usize {
+        let waiting: Vec<RunId> = self.queue.iter().map(|pending| pending.spec.id).collect();
+        let runs: Vec<RunId> = self.live.keys().copied().chain(waiting).collect();
+        runs.into_iter().filter(|run| self.cancel(None, *run)).count()
+    }
+
+    fn look(&self, run: RunId) -> Option<Onlooker> {
+        let waiting = || self.queue.iter().find(|pending| pending.spec.id == run).map(|pending| &pending.progress.tap);
+        self.live.get(&run).map(|live| &live.tap).or_else(waiting).map(crate::tap::Tap::onlooker)
+    }
+}
+
+/// Then looks at what is there: the engine may have kept it.
+async fn remove(engine: Arc<dyn Engine>, image: String, reply: oneshot::Sender<Result<(), RemoveError>>) -> Done {
+    let removed = engine.remove_image(&image).await.map_err(|error| match error {
+        crate::engine::EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
+        error => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
+    });
+    let done = image::look(engine, image).await;
+    let _ = reply.send(removed);
+    done
+}

@@ -1,0 +1,157 @@
+//! One live run, while the window shows it: its output as it comes, and what it uses.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use sandtray_core::collector::CharacterGate;
+use sandtray_core::engine::Usage;
+use sandtray_core::run::{OutputChunk, Stream};
+use sandtray_core::tap::Onlooker;
+use sandtray_core::time::to_millis;
+use tauri::ipc::Channel;
+use tauri::{State, command};
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, run_id};
+use crate::desk::Desk;
+use crate::dto::error::CommandError;
+use crate::dto::live::LiveEvent;
+use crate::picture::COALESCE;
+
+const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+
+/// What it printed lately, then what it prints, until it is over, or the window goes, or asks for no more.
+#[command]
+pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Channel<LiveEvent>) -> Answer<()> {
+    let onlooker = desk.here()?.supervisor.look(self::run_id(&run_id)?).await.ok_or_else(CommandError::no_such_run)?;
+    let Some(watch) = desk.views.watch(&run_id) else {
+        return Err(CommandError::new("too_many", "The window watches too many runs at once."));
+    };
+    tauri::async_runtime::spawn(async move {
+        let over = watch.clone();
+        tokio::select! {
+            // Whoever stops listening, or the end: nothing more to do either way.
+            _ = futures_util::future::try_join(
+                output(onlooker.clone(), &channel, &over),
+                samples(onlooker, &channel, &over),
+            ) => {}
+            () = watch.cancelled() => {}
+        }
+    });
+    Ok(())
+}
+
+#[command]
+pub(crate) async fn unwatch_run(desk: State<'_, Desk>, run_id: String) -> Answer<()> {
+    desk.views.unwatch(&run_id);
+    Ok(())
+}
+
+type Sent = Result<(), tauri::Error>;
+
+async fn output(mut onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &CancellationToken) -> Sent {
+    let mut texts = Texts::default();
+    while onlooker.changed().await {
+        for chunk in onlooker.take() {
+            texts.push(chunk).map_or(Ok(()), |event| channel.send(event))?;
+        }
+        tokio::time::sleep(COALESCE).await;
+    }
+    for event in onlooker.take().into_iter().filter_map(|chunk| texts.push(chunk)).collect::<Vec<_>>() {
+        channel.send(event)?;
+    }
+    for event in texts.finish() {
+        channel.send(event)?;
+    }
+    channel.send(LiveEvent::Ended)?;
+    over.cancel();
+    Ok(())
+}
+
+/// Pieces of two streams as text; a character that is cut in two waits for its other half.
+#[derive(Default)]
+struct Texts {
+    stdout: CharacterGate,
+    stderr: CharacterGate,
+}
+
+impl Texts {
+    fn push(&mut self, chunk: OutputChunk) -> Option<LiveEvent> {
+        let OutputChunk { stream, bytes, missed } = chunk;
+        let gate = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let whole = gate.push(bytes);
+        let text = String::from_utf8_lossy(&whole).into_owned();
+        (!text.is_empty() || missed > 0).then_some(LiveEvent::Output { stream, text, missed })
+    }
+
+    fn finish(self) -> impl Iterator<Item = LiveEvent> {
+        let last = |stream, gate: CharacterGate| {
+            let text = String::from_utf8_lossy(&gate.finish()).into_owned();
+            LiveEvent::Output { stream, text, missed: 0 }
+        };
+        [last(Stream::Stdout, self.stdout), last(Stream::Stderr, self.stderr)]
+            .into_iter()
+            .filter(|event| !matches!(event, LiveEvent::Output { text, .. } if text.is_empty()))
+    }
+}
+
+async fn samples(onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &CancellationToken) -> Sent {
+    let mut before: Option<(Instant, Usage)> = None;
+    loop {
+        // A run that waits has no container yet; one that is just going has none any more.
+        if let Some(meter) = onlooker.meter()
+            && let Ok(usage) = meter.read().await
+            && !over.is_cancelled()
+        {
+            let now = Instant::now();
+            let cpu = before.map_or(0.0, |(then, earlier)| share(earlier, usage, now.duration_since(then)));
+            before = Some((now, usage));
+            let at_ms = to_millis(SystemTime::now());
+            // All zero: it has ended.
+            if usage.memory_bytes > 0 {
+                channel.send(LiveEvent::Sample { at_ms, memory_bytes: usage.memory_bytes, cpu })?;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SAMPLE_EVERY) => {}
+            () = over.cancelled() => return Ok(()),
+        }
+    }
+}
+
+fn share(earlier: Usage, now: Usage, elapsed: Duration) -> f64 {
+    let elapsed = elapsed.as_secs_f64();
+    if elapsed > 0.0 { now.cpu.saturating_sub(earlier.cpu).as_secs_f64() / elapsed } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(bytes: &[u8], missed: u64) -> OutputChunk {
+        OutputChunk { stream: Stream::Stdout, bytes: bytes.to_vec().into(), missed }
+    }
+
+    fn text(text: &str, missed: u64) -> LiveEvent {
+        LiveEvent::Output { stream: Stream::Stdout, text: text.into(), missed }
+    }
+
+    #[test]
+    fn no_character_is_shown_in_two_halves() {
+        let mut texts = Texts::default();
+        assert_eq!(texts.push(chunk(b"a\xe2\x82", 0)), Some(text("a", 0)));
+        assert_eq!(texts.push(chunk(b"\xac", 0)), Some(text("\u{20ac}", 0)));
+        assert_eq!(texts.push(chunk(b"\xe2", 0)), None);
+        assert_eq!(texts.finish().collect::<Vec<_>>(), [text("\u{fffd}", 0)]);
+    }
+
+    #[test]
+    fn the_share_of_a_cpu_is_time_over_time() {
+        let usage = |millis| Usage { memory_bytes: 1, cpu: Duration::from_millis(millis) };
+        assert_eq!(share(usage(100), usage(350), Duration::from_millis(500)), 0.5);
+        assert_eq!(share(usage(100), usage(50), Duration::from_millis(500)), 0.0);
+        assert_eq!(share(usage(0), usage(50), Duration::ZERO), 0.0);
+    }
+}

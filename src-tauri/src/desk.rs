@@ -1,0 +1,118 @@
+//! What the window, the tray and the notifications share: which service there is, and the latest picture of everything.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sandtray_core::engine::health::HealthHandle;
+use sandtray_core::history::History;
+use sandtray_core::owner::Owner;
+use sandtray_core::service::Service;
+use sandtray_core::supervisor::Supervisor;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::dto::error::CommandError;
+use crate::dto::snapshot::{Navigate, OwnerSnapshot, ServiceView};
+use crate::views::Views;
+
+/// Managed by tauri; one for the life of the app.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    here: watch::Sender<Option<Arc<Here>>>,
+    snapshots: watch::Sender<OwnerSnapshot>,
+    /// Asks for one more attempt to start the service.
+    pub(crate) again: Notify,
+    /// Ends the app: see [`crate::host`].
+    pub(crate) quit: CancellationToken,
+    pub(crate) views: Views,
+    /// Where the next window goes first, when the tray opened it.
+    next: Mutex<Option<Navigate>>,
+}
+
+/// The running service, as far as the app uses it.
+#[derive(Debug)]
+pub(crate) struct Here {
+    pub(crate) supervisor: Supervisor,
+    pub(crate) history: History,
+    pub(crate) health: HealthHandle,
+    pub(crate) owner: Owner,
+    pub(crate) notices: Vec<String>,
+    pub(crate) socket: String,
+}
+
+impl Desk {
+    pub(crate) fn new(snapshot: OwnerSnapshot) -> Self {
+        Self {
+            here: watch::Sender::new(None),
+            snapshots: watch::Sender::new(snapshot),
+            again: Notify::new(),
+            quit: CancellationToken::new(),
+            views: Views::default(),
+            next: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn open(&self, service: &Service) -> Arc<Here> {
+        let here = Arc::new(Here {
+            supervisor: service.supervisor.clone(),
+            history: service.history.clone(),
+            health: service.health.clone(),
+            owner: service.owner.clone(),
+            notices: service.notices.clone(),
+            socket: service.socket.display().to_string(),
+        });
+        self.here.send_replace(Some(Arc::clone(&here)));
+        here
+    }
+
+    /// For a command: the service, or why there is none.
+    pub(crate) fn here(&self) -> Result<Arc<Here>, CommandError> {
+        self.here.borrow().clone().ok_or_else(|| match &self.snapshots.borrow().service {
+            ServiceView::Starting | ServiceView::Here => {
+                CommandError::new("starting", "Sandtray is still starting.").hint("Try again in a moment.")
+            }
+            ServiceView::Elsewhere { message, hint } => CommandError::new("elsewhere", message).hint(hint),
+            ServiceView::Failed { message, hint } => CommandError::new("not_started", message).hint(hint),
+        })
+    }
+
+    pub(crate) fn services(&self) -> watch::Receiver<Option<Arc<Here>>> {
+        self.here.subscribe()
+    }
+
+    /// Lets go of the service, which is about to end.
+    pub(crate) fn close(&self) {
+        self.here.send_replace(None);
+    }
+
+    pub(crate) fn snapshots(&self) -> watch::Receiver<OwnerSnapshot> {
+        self.snapshots.subscribe()
+    }
+
+    pub(crate) fn snapshot(&self) -> OwnerSnapshot {
+        self.snapshots.borrow().clone()
+    }
+
+    pub(crate) fn publish(&self, snapshot: OwnerSnapshot) {
+        self.snapshots.send_if_modified(|current| {
+            let changed = *current != snapshot;
+            *current = snapshot;
+            changed
+        });
+    }
+
+    pub(crate) fn publish_state(&self, service: ServiceView) {
+        self.publish(OwnerSnapshot { service, ..self.snapshot() });
+    }
+
+    pub(crate) fn go_next(&self, to: Option<Navigate>) {
+        *self.next() = to;
+    }
+
+    pub(crate) fn take_next(&self) -> Option<Navigate> {
+        self.next().take()
+    }
+
+    fn next(&self) -> MutexGuard<'_, Option<Navigate>> {
+        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,154 @@
+//! A run's page: its texts and a look at its files, each within a bound. What a program wrote is hostile and is passed on as
+//! text or as an image's bytes, never as markup.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sandtray_core::history::{self, FileOut};
+
+use super::history::{FileInView, FileView, Piece, Preview, RunBody, RunRecord};
+use super::present;
+
+/// Of one text or one preview.
+const MAX_PIECE: usize = 1 << 20;
+/// Of an image, which is of no use when it is cut.
+const MAX_IMAGE: usize = 4 << 20;
+/// Of all previews of one run together; files after that are listed without one.
+const MAX_PREVIEWS: usize = 16 << 20;
+
+pub fn detail(record: history::RunRecord) -> RunRecord {
+    let history::RunRecord { row, body } = record;
+    RunRecord { run: present::row(row), body: body.map(self::body) }
+}
+
+fn body(body: history::Body) -> RunBody {
+    let mut room = MAX_PREVIEWS;
+    RunBody {
+        code: piece(&body.code),
+        stdout: piece(&body.stdout),
+        stderr: piece(&body.stderr),
+        files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
+        files_in: body.files_in.into_iter().map(|file| FileInView { name: file.name, size: file.size }).collect(),
+        skipped_files: body.skipped_files,
+        left_behind: body.left_behind,
+    }
+}
+
+fn piece(bytes: &[u8]) -> Piece {
+    let (kept, cut) = bounded(bytes);
+    let text = String::from_utf8_lossy(kept);
+    // Where the cut went through a character, that character alone is no reason for a second copy.
+    let is_text = std::str::from_utf8(kept).is_ok_or_incomplete();
+    let base64 = (!is_text).then(|| STANDARD.encode(kept));
+    Piece { text: text.into_owned(), base64, cut }
+}
+
+fn file(file: &FileOut, room: &mut usize) -> FileView {
+    let shown = preview(&file.name, &file.bytes);
+    let size = match &shown {
+        Preview::Text { text, .. } | Preview::Csv { text, .. } => text.len(),
+        Preview::Image { base64, .. } => base64.len(),
+        Preview::None => 0,
+    };
+    let preview = match room.checked_sub(size) {
+        Some(rest) => {
+            *room = rest;
+            shown
+        }
+        None => Preview::None,
+    };
+    FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+}
+
+fn preview(name: &str, bytes: &[u8]) -> Preview {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
+    if let Some(media_type) = image_type(&extension, bytes) {
+        if bytes.len() > MAX_IMAGE {
+            return Preview::None;
+        }
+        return Preview::Image { media_type: media_type.into(), base64: STANDARD.encode(bytes) };
+    }
+    let (kept, cut) = bounded(bytes);
+    // A NUL is valid UTF-8 and never text.
+    if !std::str::from_utf8(kept).is_ok_or_incomplete() || kept.contains(&0) {
+        return Preview::None;
+    }
+    let text = String::from_utf8_lossy(kept).into_owned();
+    match extension.as_str() {
+        "csv" | "tsv" => Preview::Csv { text, cut },
+        _ => Preview::Text { text, cut },
+    }
+}
+
+/// By the bytes, not the name: a browser guesses too. SVG is text and has only its name.
+fn image_type(extension: &str, bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ if extension == "svg" => Some("image/svg+xml"),
+        _ => None,
+    }
+}
+
+fn bounded(bytes: &[u8]) -> (&[u8], bool) {
+    (&bytes[..bytes.len().min(MAX_PIECE)], bytes.len() > MAX_PIECE)
+}
+
+trait Utf8Verdict {
+    /// Text, or text that was cut within its last character.
+    fn is_ok_or_incomplete(&self) -> bool;
+}
+
+impl Utf8Verdict for Result<&str, std::str::Utf8Error> {
+    fn is_ok_or_incomplete(&self) -> bool {
+        self.as_ref().err().is_none_or(|error| error.error_len().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_comes_twice_and_text_once() {
+        let text = Piece { text: "<img src=x>".into(), base64: None, cut: false };
+        assert_eq!(piece(b"<img src=x>"), text);
+        let binary = Piece { text: "a\u{fffd}b".into(), base64: Some("Yf9i".into()), cut: false };
+        assert_eq!(piece(b"a\xffb"), binary);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        let long = "\u{20ac}".repeat(MAX_PIECE);
+        let piece = piece(long.as_bytes());
+        assert!(piece.cut && piece.base64.is_none());
+        assert!(piece.text.len() <= MAX_PIECE + 2);
+    }
+
+    #[test]
+    fn files_are_shown_by_what_they_are() {
+        let png = b"\x89PNG\r\n\x1a\n";
+        let image = |media_type: &str, bytes: &[u8]| Preview::Image {
+            media_type: media_type.into(),
+            base64: STANDARD.encode(bytes),
+        };
+        assert_eq!(preview("chart.png", png), image("image/png", png));
+        assert_eq!(preview("named.txt", png), image("image/png", png));
+        assert_eq!(preview("a.SVG", b"<svg/>"), image("image/svg+xml", b"<svg/>"));
+        assert_eq!(preview("t.csv", b"a,b\n"), Preview::Csv { text: "a,b\n".into(), cut: false });
+        assert_eq!(preview("page.html", b"<b>"), Preview::Text { text: "<b>".into(), cut: false });
+        assert_eq!(preview("lying.png", b"\x00\x01"), Preview::None);
+        assert_eq!(preview("x.bin", b"\xff\xfe"), Preview::None);
+    }
+
+    #[test]
+    fn previews_share_one_bound() {
+        let file = |room: &mut usize| {
+            super::file(&FileOut { name: "a.txt".into(), bytes: vec![b'x'; 10].into() }, room).preview
+        };
+        let mut room = 15;
+        assert!(matches!(file(&mut room), Preview::Text { .. }));
+        assert_eq!(file(&mut room), Preview::None);
+    }
+}

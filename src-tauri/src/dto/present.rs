@@ -1,0 +1,199 @@
+//! From the core's words to the window's. Pure.
+
+use sandtray_core::engine::{self, EngineState};
+use sandtray_core::event;
+use sandtray_core::history;
+use sandtray_core::run::Limits;
+use sandtray_core::time::to_millis;
+
+use super::history::{FileFigure, RunLimits, RunRow, StreamFigure};
+use super::snapshot::{
+    EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
+};
+
+/// Digits of a digest that tell two images apart at a glance.
+const SHORT_DIGEST: usize = 12;
+
+pub fn engine(state: &EngineState) -> EngineView {
+    match state {
+        EngineState::Checking => EngineView::Checking,
+        EngineState::Ready(info) => EngineView::Ready(EngineFacts {
+            name: info.name.clone(),
+            version: info.version.clone(),
+            api_version: info.api_version.clone(),
+            endpoint: endpoint(&info.endpoint),
+            os: info.os.clone(),
+            arch: info.arch.clone(),
+            cpus: info.cpus,
+            memory_bytes: info.memory_bytes,
+        }),
+        EngineState::Trouble(trouble) => EngineView::Trouble(self::trouble(trouble)),
+    }
+}
+
+fn trouble(trouble: &engine::EngineTrouble) -> TroubleView {
+    let mut shown = TroubleView {
+        trouble: TroubleKind::Absent,
+        message: trouble.to_string(),
+        hint: trouble.hint(),
+        command_to_copy: trouble.command().map(str::to_owned),
+        endpoint: trouble.endpoint().map(endpoint),
+        looked_at: Vec::new(),
+    };
+    match trouble {
+        engine::EngineTrouble::Absent { looked_at } => shown.looked_at.clone_from(looked_at),
+        engine::EngineTrouble::NotRunning { .. } => shown.trouble = TroubleKind::NotRunning,
+        engine::EngineTrouble::PermissionDenied { .. } => shown.trouble = TroubleKind::PermissionDenied,
+        engine::EngineTrouble::NotAnswering { .. } => shown.trouble = TroubleKind::NotAnswering,
+        engine::EngineTrouble::Unusable { .. } => shown.trouble = TroubleKind::Unusable,
+        engine::EngineTrouble::WallMissing { .. } => shown.trouble = TroubleKind::WallMissing,
+    }
+    shown
+}
+
+fn endpoint(endpoint: &engine::Endpoint) -> EndpointView {
+    EndpointView { url: endpoint.url.clone(), found: endpoint.found.clone() }
+}
+
+/// `bytes_per_second` is of a pull.
+pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
+    let recipe = status.language.recipe();
+    let state = match &status.state {
+        event::ImageState::Unknown => ImageStateView::Unknown,
+        event::ImageState::NotPulled => ImageStateView::NotPulled,
+        event::ImageState::Pulling(figure) => ImageStateView::Pulling {
+            fraction: figure.fraction,
+            downloaded_bytes: figure.downloaded_bytes,
+            total_bytes: figure.total_bytes,
+            bytes_per_second,
+        },
+        event::ImageState::Ready(info) => ImageStateView::Ready {
+            size_bytes: info.size_bytes,
+            short_digest: info.digest.as_deref().map(short_digest),
+        },
+        event::ImageState::Failed { error } => {
+            ImageStateView::Failed { message: sentence(&error.to_string()), hint: error.hint().into() }
+        }
+    };
+    ImageView {
+        language: status.language,
+        title: recipe.title.into(),
+        language_version: recipe.version.into(),
+        image: status.image.clone(),
+        state,
+    }
+}
+
+fn short_digest(digest: &str) -> String {
+    let digits = digest.rsplit(':').next().unwrap_or(digest);
+    digits.chars().take(SHORT_DIGEST).collect()
+}
+
+/// The core's reasons end sentences; here they stand alone.
+fn sentence(reason: &str) -> String {
+    let mut rest = reason.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+pub fn live(run: &event::LiveRun) -> LiveRunView {
+    LiveRunView {
+        run_id: run.run_id.to_string(),
+        language: run.language,
+        client: run.client.clone(),
+        label: run.label.clone(),
+        started_ms: to_millis(run.since),
+        limit_seconds: run.limit_seconds,
+    }
+}
+
+pub fn row(row: history::RunRow) -> RunRow {
+    let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    RunRow {
+        run_id: row.run_id.to_string(),
+        at_ms: to_millis(row.queued_at),
+        client: row.client,
+        client_pid: row.client_pid,
+        client_program: row.client_program,
+        language: row.language,
+        label: row.label,
+        status: row.status,
+        error: row.error,
+        exit_code: row.exit_code,
+        seconds: seconds(row.wall),
+        queued_seconds: seconds(row.queued),
+        memory_bytes: row.memory_bytes,
+        cpu_seconds: seconds(row.cpu),
+        oom_kills: row.oom_kills,
+        code_bytes: row.code_bytes,
+        code_sha256: row.code_sha256,
+        stdin_bytes: row.stdin_bytes,
+        stdout: stream(row.stdout),
+        stderr: stream(row.stderr),
+        files_in: files(row.files_in),
+        files_out: files(row.files_out),
+        skipped_files: row.skipped_files,
+        image: row.image,
+        limits: limits(&row.limits),
+    }
+}
+
+fn stream(figure: history::StreamFigure) -> StreamFigure {
+    StreamFigure { produced: figure.produced, returned: figure.returned }
+}
+
+fn files(figure: history::FileFigure) -> FileFigure {
+    FileFigure { count: figure.count, bytes: figure.bytes }
+}
+
+fn limits(limits: &Limits) -> RunLimits {
+    RunLimits {
+        seconds: limits.wall().as_secs_f64(),
+        memory_bytes: limits.memory_bytes,
+        cpus: f64::from(limits.milli_cpus) / 1000.0,
+        processes: limits.processes,
+        output_bytes: limits.output_bytes,
+        file_bytes: limits.file_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandtray_core::engine::{ImageInfo, PullError};
+    use sandtray_core::language::Language;
+
+    fn shown(state: event::ImageState) -> ImageStateView {
+        image(&event::ImageStatus { language: Language::Python, image: "python".into(), state }, 0.0).state
+    }
+
+    #[test]
+    fn a_digest_is_shortened_to_what_tells_images_apart() {
+        let digest = Some("sha256:0123456789abcdef0123456789abcdef".to_owned());
+        let info = ImageInfo { id: "sha256:1".into(), digest, size_bytes: 5 };
+        let expected = ImageStateView::Ready { size_bytes: 5, short_digest: Some("0123456789ab".into()) };
+        assert_eq!(shown(event::ImageState::Ready(info)), expected);
+    }
+
+    #[test]
+    fn a_failed_pull_says_why_in_a_sentence_of_its_own() {
+        let ImageStateView::Failed { message, hint } = shown(event::ImageState::Failed { error: PullError::DiskFull })
+        else {
+            panic!("it failed");
+        };
+        assert_eq!(message, "The disk is full.");
+        assert!(hint.starts_with("Free some disk space"));
+    }
+
+    #[test]
+    fn permission_denied_comes_with_the_command_that_mends_it() {
+        let endpoint =
+            engine::Endpoint { url: "unix:///var/run/docker.sock".into(), found: "the default socket".into() };
+        let state = EngineState::Trouble(engine::EngineTrouble::PermissionDenied { endpoint });
+        let EngineView::Trouble(shown) = super::engine(&state) else { panic!("it is trouble") };
+        assert_eq!(shown.trouble, TroubleKind::PermissionDenied);
+        if cfg!(target_os = "linux") {
+            assert_eq!(shown.command_to_copy.as_deref(), Some("sudo usermod -aG docker \"$USER\""));
+        }
+        assert!(shown.hint.contains("log out and in again"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Starts the service, keeps the picture of it up to date, and ends it: the app's main thread of events beside tauri's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandtray_core::instance::InstanceError;
+use sandtray_core::paths::Paths;
+use sandtray_core::service::{self, Options, Service, StartError};
+use tauri::{AppHandle, Manager};
+use tracing::error;
+
+use crate::desk::Desk;
+use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
+use crate::{notify, picture, window};
+
+/// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
+const QUIT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Before anything is known.
+pub(crate) fn blank(version: String) -> OwnerSnapshot {
+    OwnerSnapshot {
+        version,
+        first_start: false,
+        service: ServiceView::Starting,
+        enabled: false,
+        engine: crate::dto::snapshot::EngineView::Checking,
+        warm: None,
+        images: Vec::new(),
+        running: Vec::new(),
+        queued: Vec::new(),
+        notices: Vec::new(),
+        socket: String::new(),
+    }
+}
+
+/// Returns once the app has been told to end.
+pub(crate) async fn run(app: AppHandle) {
+    let desk = app.state::<Desk>();
+    while !desk.quit.is_cancelled() {
+        match start().await {
+            Ok((service, first_start)) => serve(&app, service, first_start).await,
+            Err(failure) => {
+                error!(%failure, "the service did not start");
+                desk.publish_state(state_of(&failure));
+                // Nothing runs here, so the window is all there is to say so.
+                if let Err(failure) = window::open(&app, None) {
+                    error!(%failure, "the window did not open");
+                }
+                tokio::select! {
+                    () = desk.again.notified() => desk.publish_state(ServiceView::Starting),
+                    () = desk.quit.cancelled() => {}
+                }
+            }
+        }
+    }
+    app.exit(0);
+}
+
+async fn start() -> Result<(Service, bool), StartError> {
+    let paths = Paths::of_user()?;
+    let first_start = !paths.settings_file().exists();
+    let service = service::start(Options { paths, enable: false, socket: None }).await?;
+    if first_start {
+        // So that the next start is not the first. Where it cannot be saved, the greeting comes again.
+        if let Err(failure) = service.owner.apply(service.owner.settings()).await {
+            error!(%failure, "the settings were not saved");
+        }
+    }
+    Ok((service, first_start))
+}
+
+async fn serve(app: &AppHandle, service: Service, first_start: bool) {
+    let desk = app.state::<Desk>();
+    let here = desk.open(&service);
+    let over = desk.quit.child_token();
+    let _over = over.clone().drop_guard();
+    tokio::spawn(picture::keep(app.clone(), Arc::clone(&here), first_start, over.clone()));
+    tokio::spawn(notify::watch(app.clone(), here, over));
+    if first_start && let Err(failure) = window::open(app, None) {
+        error!(%failure, "the window did not open");
+    }
+    desk.quit.cancelled().await;
+    desk.close();
+    desk.views.end();
+    if tokio::time::timeout(QUIT_LIMIT, service.shutdown()).await.is_err() {
+        error!("the engine did not let go in time; the next start removes what is left");
+    }
+}
+
+fn state_of(failure: &StartError) -> ServiceView {
+    let message = failure.to_string();
+    match failure {
+        StartError::Instance(InstanceError::AlreadyRunning { .. }) => ServiceView::Elsewhere {
+            message,
+            hint: "Another program, perhaps `sandtray serve`, answers agents in its place. \
+                   End it and choose Retry to run things from this window."
+                .into(),
+        },
+        StartError::Paths(_)
+        | StartError::Instance(InstanceError::File { .. })
+        | StartError::Settings(_)
+        | StartError::History(_)
+        | StartError::Bind(_) => ServiceView::Failed { message, hint: "Mend that and choose Retry.".into() },
+    }
+}

@@ -1,0 +1,150 @@
+//! The tray's menu and icon as pure functions of what is known. Nothing here touches a desktop.
+
+use crate::dto::snapshot::{EngineView, ImageStateView, LiveRunView, OwnerSnapshot, Page, ServiceView};
+use crate::text::plain;
+
+/// Runs named one by one; the others are counted.
+const SHOWN_RUNS: usize = 8;
+/// Of a client's own name.
+const NAME_CHARS: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// Says something; nothing happens when it is chosen.
+    Words(String),
+    Action {
+        does: Action,
+        text: String,
+    },
+    Switch {
+        on: bool,
+        /// Whether it can be turned at all.
+        works: bool,
+    },
+    Separator,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    Toggle,
+    Stop,
+    Open(Option<Page>),
+    OpenRun(String),
+    Quit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Icon {
+    Off,
+    Ready,
+    Running,
+    Trouble,
+}
+
+pub(crate) const SWITCH: &str = "Run code in isolation";
+
+pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
+    let works = snapshot.service == ServiceView::Here;
+    let mut items = vec![Item::Words(words(snapshot)), Item::Switch { on: snapshot.enabled && works, works }];
+    if !snapshot.running.is_empty() || !snapshot.queued.is_empty() {
+        items.push(Item::Separator);
+        items.extend(snapshot.running.iter().take(SHOWN_RUNS).map(|run| running(run, now_ms)));
+        items.extend(others(snapshot));
+        items.push(Item::Action { does: Action::Stop, text: "Stop all".into() });
+    }
+    let pulls: Vec<Item> = snapshot.images.iter().filter_map(|image| pull(&image.title, &image.state)).collect();
+    if !pulls.is_empty() {
+        items.push(Item::Separator);
+        items.extend(pulls);
+    }
+    items.push(Item::Separator);
+    items.push(Item::Action { does: Action::Open(None), text: "Open Sandtray".into() });
+    items.push(Item::Action { does: Action::Open(Some(Page::Settings)), text: "Settings".into() });
+    items.push(Item::Action { does: Action::Quit, text: "Quit".into() });
+    items
+}
+
+pub(crate) fn icon(snapshot: &OwnerSnapshot) -> Icon {
+    match &snapshot.service {
+        ServiceView::Starting => Icon::Off,
+        ServiceView::Elsewhere { .. } | ServiceView::Failed { .. } => Icon::Trouble,
+        ServiceView::Here if !snapshot.enabled => Icon::Off,
+        ServiceView::Here => match &snapshot.engine {
+            EngineView::Trouble(_) => Icon::Trouble,
+            EngineView::Checking | EngineView::Ready(_) if snapshot.running.is_empty() => Icon::Ready,
+            EngineView::Checking | EngineView::Ready(_) => Icon::Running,
+        },
+    }
+}
+
+/// The state in words, in one line.
+pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
+    match &snapshot.service {
+        ServiceView::Starting => return "Starting".into(),
+        ServiceView::Elsewhere { .. } => return "Sandtray is running in another program".into(),
+        ServiceView::Failed { .. } => return "Sandtray could not start".into(),
+        ServiceView::Here => {}
+    }
+    if !snapshot.enabled {
+        return "Off: agents cannot run code".into();
+    }
+    match &snapshot.engine {
+        EngineView::Checking => "On, looking for Docker".into(),
+        // Up to the colon or the full stop: the rest is for the window.
+        EngineView::Trouble(trouble) => {
+            let short = trouble.message.split([':', '.']).next().unwrap_or_default();
+            format!("On, but {}", decapitalized(short))
+        }
+        EngineView::Ready(_) => match (snapshot.running.len(), snapshot.queued.len()) {
+            (0, 0) => "Ready".into(),
+            (0, waiting) => format!("{waiting} waiting"),
+            (running, 0) => format!("{running} running"),
+            (running, waiting) => format!("{running} running, {waiting} waiting"),
+        },
+    }
+}
+
+fn running(run: &LiveRunView, now_ms: u64) -> Item {
+    let client = plain(&run.client, NAME_CHARS);
+    let title = run.language.recipe().title;
+    let elapsed = elapsed(now_ms.saturating_sub(run.started_ms));
+    Item::Action { does: Action::OpenRun(run.run_id.clone()), text: format!("{title} for {client}, {elapsed}") }
+}
+
+fn others(snapshot: &OwnerSnapshot) -> Option<Item> {
+    let more = snapshot.running.len().saturating_sub(SHOWN_RUNS);
+    let text = match (more, snapshot.queued.len()) {
+        (0, 0) => return None,
+        (0, waiting) => format!("{waiting} waiting"),
+        (more, 0) => format!("{more} more"),
+        (more, waiting) => format!("{more} more, {waiting} waiting"),
+    };
+    Some(Item::Action { does: Action::Open(Some(Page::Runs)), text })
+}
+
+fn pull(title: &str, state: &ImageStateView) -> Option<Item> {
+    match state {
+        ImageStateView::Pulling { fraction, .. } => {
+            Some(Item::Words(format!("Fetching {title}: {:.0} %", (fraction * 100.0).floor())))
+        }
+        ImageStateView::Unknown
+        | ImageStateView::NotPulled
+        | ImageStateView::Ready { .. }
+        | ImageStateView::Failed { .. } => None,
+    }
+}
+
+fn elapsed(millis: u64) -> String {
+    match millis / 1000 {
+        seconds @ 0..=59 => format!("{seconds} s"),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// "Docker" keeps its capital; "The engine" does not.
+fn decapitalized(sentence: &str) -> String {
+    sentence.strip_prefix("The ").map_or_else(|| sentence.to_owned(), |rest| format!("the {rest}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Whole menus, as somebody would read them.
+
+use super::*;
+use crate::dto::snapshot::{EndpointView, EngineFacts, ImageView, TroubleKind, TroubleView};
+use crate::host::blank;
+use sandtray_core::language::Language;
+
+const NOW: u64 = 1_000_000;
+
+fn endpoint() -> EndpointView {
+    EndpointView { url: "unix:///var/run/docker.sock".into(), found: "the default socket".into() }
+}
+
+fn here(enabled: bool) -> OwnerSnapshot {
+    let engine = EngineView::Ready(EngineFacts {
+        name: "Docker".into(),
+        version: "27.3".into(),
+        api_version: "1.47".into(),
+        endpoint: endpoint(),
+        os: "linux".into(),
+        arch: "amd64".into(),
+        cpus: 2,
+        memory_bytes: 1,
+    });
+    OwnerSnapshot { service: ServiceView::Here, enabled, engine, ..blank("1".into()) }
+}
+
+fn trouble(message: &str) -> OwnerSnapshot {
+    let engine = EngineView::Trouble(TroubleView {
+        trouble: TroubleKind::NotRunning,
+        message: message.into(),
+        hint: "Start it.".into(),
+        command_to_copy: None,
+        endpoint: Some(endpoint()),
+        looked_at: Vec::new(),
+    });
+    OwnerSnapshot { engine, ..here(true) }
+}
+
+fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
+    LiveRunView {
+        run_id: id.into(),
+        language: Language::Python,
+        client: client.into(),
+        label: None,
+        started_ms: NOW - seconds * 1000,
+        limit_seconds: 60.0,
+    }
+}
+
+/// A menu as lines: what can be chosen stands in brackets.
+fn read(snapshot: &OwnerSnapshot) -> Vec<String> {
+    let line = |item| match item {
+        Item::Words(text) => text,
+        Item::Action { text, .. } => format!("[{text}]"),
+        Item::Switch { on, works } => {
+            format!("[{}] {SWITCH}{}", if on { "x" } else { " " }, if works { "" } else { " (cannot)" })
+        }
+        Item::Separator => "---".into(),
+    };
+    menu(snapshot, NOW).into_iter().map(line).collect()
+}
+
+const END: [&str; 4] = ["---", "[Open Sandtray]", "[Settings]", "[Quit]"];
+
+fn assert_menu(snapshot: &OwnerSnapshot, lines: &[&str]) {
+    let expected: Vec<&str> = lines.iter().chain(&END).copied().collect();
+    assert_eq!(read(snapshot), expected);
+}
+
+#[test]
+fn off_and_ready() {
+    assert_menu(&here(false), &["Off: agents cannot run code", "[ ] Run code in isolation"]);
+    assert_menu(&here(true), &["Ready", "[x] Run code in isolation"]);
+    assert_eq!((icon(&here(false)), icon(&here(true))), (Icon::Off, Icon::Ready));
+}
+
+#[test]
+fn what_runs_is_named_and_can_be_stopped() {
+    let snapshot = OwnerSnapshot {
+        running: vec![run("1", "claude", 12), run("2", "a\nlong\u{202e}name that never seems to come to its end", 75)],
+        queued: vec![run("3", "claude", 1)],
+        ..here(true)
+    };
+    assert_menu(
+        &snapshot,
+        &[
+            "2 running, 1 waiting",
+            "[x] Run code in isolation",
+            "---",
+            "[Python for claude, 12 s]",
+            "[Python for a longname that never seems to …, 1 min 15 s]",
+            "[1 waiting]",
+            "[Stop all]",
+        ],
+    );
+    assert_eq!(icon(&snapshot), Icon::Running);
+    let opens = Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude, 12 s".into() };
+    assert_eq!(menu(&snapshot, NOW)[3], opens);
+}
+
+#[test]
+fn a_crowd_is_counted() {
+    let running = (0..11).map(|run| self::run(&run.to_string(), "x", 0)).collect();
+    let lines = read(&OwnerSnapshot { running, ..here(true) });
+    assert_eq!(lines.iter().filter(|line| line.as_str() == "[Python for x, 0 s]").count(), SHOWN_RUNS);
+    assert!(lines.contains(&"[3 more]".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn pulls_show_how_far_they_are() {
+    let row = |title: &str, state| ImageView {
+        language: Language::Python,
+        title: title.into(),
+        language_version: String::new(),
+        image: String::new(),
+        state,
+    };
+    let pulling =
+        |fraction| ImageStateView::Pulling { fraction, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0.0 };
+    let images = vec![row("Python", pulling(0.619)), row("Shell", ImageStateView::NotPulled), row("Go", pulling(0.0))];
+    assert_menu(
+        &OwnerSnapshot { images, ..here(true) },
+        &["Ready", "[x] Run code in isolation", "---", "Fetching Python: 61 %", "Fetching Go: 0 %"],
+    );
+}
+
+#[test]
+fn trouble_is_said_in_a_few_words() {
+    let lost = trouble("Docker isn't running: nothing listens at unix:///x (the default socket).");
+    assert_menu(&lost, &["On, but Docker isn't running", "[x] Run code in isolation"]);
+    assert_eq!(icon(&lost), Icon::Trouble);
+    assert_eq!(words(&trouble("The engine at x can't be used: old.")), "On, but the engine at x can't be used");
+    // Somebody who has turned it off does not care.
+    assert_eq!(icon(&OwnerSnapshot { enabled: false, ..lost }), Icon::Off);
+}
+
+#[test]
+fn without_a_service_of_its_own_the_switch_cannot_be_turned() {
+    let state = |service| OwnerSnapshot { service, ..here(true) };
+    let (message, hint) = (String::new(), String::new());
+    for (service, words, icon) in [
+        (ServiceView::Starting, "Starting", Icon::Off),
+        (
+            ServiceView::Elsewhere { message: message.clone(), hint: hint.clone() },
+            "Sandtray is running in another program",
+            Icon::Trouble,
+        ),
+        (ServiceView::Failed { message, hint }, "Sandtray could not start", Icon::Trouble),
+    ] {
+        assert_menu(&state(service.clone()), &[words, "[ ] Run code in isolation (cannot)"]);
+        assert_eq!(super::icon(&state(service)), icon);
+    }
+}

@@ -1,0 +1,24 @@
+//! The one place that names notify-rust.
+
+use notify_rust::Notification;
+use tracing::debug;
+
+/// Waits for the desktop. A desktop without notifications is not worth a word.
+pub(super) fn show(title: &str, body: &str) {
+    let mut notification = Notification::new();
+    notification.appname("Sandtray").summary(title).body(&escaped(body)).icon("sandtray");
+    if let Err(failure) = notification.show() {
+        debug!(%failure, "no notification");
+    }
+}
+
+/// Desktops of the free kind read a body as markup.
+#[cfg(all(unix, not(target_os = "macos")))]
+fn escaped(body: &str) -> String {
+    body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(any(windows, target_os = "macos"))]
+fn escaped(body: &str) -> String {
+    body.to_owned()
+}

@@ -1,0 +1,117 @@
+//! Watches the service for what the owner would want to know, and tells it.
+
+mod desktop;
+pub(crate) mod notice;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use sandtray_core::engine::EngineState;
+use sandtray_core::event::{Event, LiveRun};
+use sandtray_core::history::HistoryQuery;
+use sandtray_core::run::{RunId, Status};
+use tauri::{AppHandle, Manager};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::commands::history::OWN_CLIENT;
+use crate::desk::{Desk, Here};
+use crate::window;
+use notice::{Gate, Notice, Why};
+
+/// Clients that are remembered as known; others are looked up in the history again.
+const KNOWN_CLIENTS: usize = 256;
+
+/// Managed by tauri.
+#[derive(Debug, Default)]
+pub(crate) struct Gatekeeper(Mutex<Gate>);
+
+/// Tells the owner, if it is the time for it.
+pub(crate) fn tell(app: &AppHandle, notice: Notice) {
+    let wanted = app.state::<Desk>().here().is_ok_and(|here| here.owner.settings().notifications);
+    let in_front = window::is_in_front(app);
+    let gatekeeper = app.state::<Gatekeeper>();
+    let mut gate = gatekeeper.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if gate.admits(&notice, wanted, in_front, Instant::now()) {
+        drop(gate);
+        // Off the main thread and off the runtime's: a desktop may take its time to answer.
+        tauri::async_runtime::spawn_blocking(move || desktop::show(&notice.title(), &notice.body()));
+    }
+}
+
+/// Returns when the service is over.
+pub(crate) async fn watch(app: AppHandle, here: Arc<Here>, over: CancellationToken) {
+    let mut events = here.supervisor.events();
+    let mut watcher = Watcher { app, here, engine: EngineState::Checking, known: HashSet::new() };
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = over.cancelled() => return,
+        };
+        match event {
+            Ok(event) => watcher.hear(event).await,
+            // Old news.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+struct Watcher {
+    app: AppHandle,
+    here: Arc<Here>,
+    engine: EngineState,
+    known: HashSet<String>,
+}
+
+impl Watcher {
+    async fn hear(&mut self, event: Event) {
+        let notice = match event {
+            Event::EngineChanged { engine } => {
+                let notice = Notice::of_engine(&self.engine, &engine);
+                self.engine = engine;
+                // While it is off, an engine is nothing to worry about.
+                notice.filter(|_| self.here.supervisor.snapshot().enabled)
+            }
+            Event::PullFinished { image } => Some(Notice::PullFinished { image }),
+            Event::PullFailed { error: sandtray_core::engine::PullError::Cancelled, .. } => None,
+            Event::PullFailed { image, error } => Some(Notice::PullFailed { image, message: error.to_string() }),
+            Event::RunStarted { run_id } => self.newcomer(run_id).await,
+            Event::RunFinished { run_id, status } => self.killed(run_id, status).await,
+            Event::EnabledChanged { .. }
+            | Event::PullProgress { .. }
+            | Event::RunQueued { .. }
+            | Event::RunRefused { .. } => None,
+        };
+        if let Some(notice) = notice {
+            tell(&self.app, notice);
+        }
+    }
+
+    async fn newcomer(&mut self, run: RunId) -> Option<Notice> {
+        let running = self.here.supervisor.snapshot().running;
+        let LiveRun { client, .. } = running.into_iter().find(|live| live.run_id == run)?;
+        if client == OWN_CLIENT || self.known.contains(&client) {
+            return None;
+        }
+        let query = HistoryQuery { limit: 1, client: Some(client.clone()), ..HistoryQuery::default() };
+        let page = self.here.history.list(query).await.inspect_err(|error| warn!(%error, "no look at the history"));
+        if self.known.len() >= KNOWN_CLIENTS {
+            self.known.clear();
+        }
+        self.known.insert(client.clone());
+        page.is_ok_and(|page| page.runs.is_empty()).then_some(Notice::NewClient { client })
+    }
+
+    async fn killed(&self, run: RunId, status: Status) -> Option<Notice> {
+        let why = Why::of(status)?;
+        let row = self.here.history.row(run).await.ok()??;
+        let title = row
+            .language
+            .parse()
+            .map_or("A program", |language: sandtray_core::language::Language| language.recipe().title);
+        Some(Notice::RunKilled { title, client: row.client, why })
+    }
+}

@@ -1,0 +1,186 @@
+//! What is worth a notification, in words, and how often. Pure.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sandtray_core::engine::EngineState;
+use sandtray_core::run::Status;
+
+use crate::text::plain;
+
+/// At most one of a kind in this time: ten runs that hit the limit are one piece of news.
+const QUIET: Duration = Duration::from_secs(10);
+const NAME_CHARS: usize = 60;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Notice {
+    PullFinished { image: String },
+    PullFailed { image: String, message: String },
+    EngineLost { message: String, hint: String },
+    EngineBack { name: String },
+    RunKilled { title: &'static str, client: String, why: Why },
+    NewClient { client: String },
+    NotSaved { message: String },
+}
+
+/// The limit that ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    Time,
+    Memory,
+    Output,
+}
+
+impl Why {
+    pub(crate) fn of(status: Status) -> Option<Self> {
+        match status {
+            Status::Timeout => Some(Self::Time),
+            Status::OutOfMemory => Some(Self::Memory),
+            Status::OutputLimit => Some(Self::Output),
+            Status::Ok | Status::Failed | Status::Cancelled => None,
+        }
+    }
+}
+
+impl Notice {
+    /// The engine's coming and going, as far as it is news.
+    pub(crate) fn of_engine(before: &EngineState, now: &EngineState) -> Option<Self> {
+        match (before, now) {
+            (EngineState::Ready(_), EngineState::Trouble(trouble)) => {
+                Some(Self::EngineLost { message: trouble.to_string(), hint: trouble.hint() })
+            }
+            (EngineState::Trouble(_), EngineState::Ready(info)) => Some(Self::EngineBack { name: info.name.clone() }),
+            (EngineState::Checking, _) | (_, EngineState::Checking) => None,
+            (EngineState::Ready(_), EngineState::Ready(_)) | (EngineState::Trouble(_), EngineState::Trouble(_)) => None,
+        }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        match self {
+            Self::PullFinished { .. } => "Image ready".into(),
+            Self::PullFailed { .. } => "Image could not be fetched".into(),
+            Self::EngineLost { .. } => "Programs cannot run".into(),
+            Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::NewClient { .. } => "A new client runs code".into(),
+            Self::NotSaved { .. } => "Settings were not saved".into(),
+        }
+    }
+
+    pub(crate) fn body(&self) -> String {
+        match self {
+            Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
+            Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
+            Self::EngineLost { message, hint } => format!("{message} {hint}"),
+            Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
+            Self::RunKilled { title, client, why } => {
+                let why = match why {
+                    Why::Time => "took longer than it may",
+                    Why::Memory => "used more memory than it may",
+                    Why::Output => "printed more than it may",
+                };
+                format!("{title} for {} {why}.", plain(client, NAME_CHARS))
+            }
+            Self::NewClient { client } => {
+                format!("{} runs a program in a sandbox for the first time.", plain(client, NAME_CHARS))
+            }
+            Self::NotSaved { message } => message.clone(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::PullFinished { .. } => Kind::PullFinished,
+            Self::PullFailed { .. } => Kind::PullFailed,
+            Self::EngineLost { .. } => Kind::EngineLost,
+            Self::EngineBack { .. } => Kind::EngineBack,
+            Self::RunKilled { .. } => Kind::RunKilled,
+            Self::NewClient { .. } => Kind::NewClient,
+            Self::NotSaved { .. } => Kind::NotSaved,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    PullFinished,
+    PullFailed,
+    EngineLost,
+    EngineBack,
+    RunKilled,
+    NewClient,
+    NotSaved,
+}
+
+/// Lets a notice through, or not.
+#[derive(Debug, Default)]
+pub(crate) struct Gate(HashMap<Kind, Instant>);
+
+impl Gate {
+    /// `wanted` by the owner's settings; `in_front` is the window, which shows all of it anyway.
+    pub(crate) fn admits(&mut self, notice: &Notice, wanted: bool, in_front: bool, now: Instant) -> bool {
+        if !wanted || in_front {
+            return false;
+        }
+        let recent = self.0.get(&notice.kind()).is_some_and(|last| now.duration_since(*last) < QUIET);
+        if !recent {
+            self.0.insert(notice.kind(), now);
+        }
+        !recent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandtray_core::engine::{Endpoint, EngineInfo, EngineTrouble};
+
+    fn killed(client: &str) -> Notice {
+        Notice::RunKilled { title: "Python", client: client.into(), why: Why::Time }
+    }
+
+    #[test]
+    fn one_of_a_kind_in_ten_seconds() {
+        let (mut gate, start) = (Gate::default(), Instant::now());
+        assert!(gate.admits(&killed("a"), true, false, start));
+        assert!(!gate.admits(&killed("b"), true, false, start + QUIET / 2));
+        assert!(gate.admits(&Notice::EngineBack { name: "Docker".into() }, true, false, start + QUIET / 2));
+        assert!(gate.admits(&killed("c"), true, false, start + QUIET));
+    }
+
+    #[test]
+    fn nothing_while_the_window_is_in_front_or_the_owner_wants_none_and_nothing_is_used_up() {
+        let (mut gate, start) = (Gate::default(), Instant::now());
+        assert!(!gate.admits(&killed("a"), true, true, start));
+        assert!(!gate.admits(&killed("a"), false, false, start));
+        assert!(gate.admits(&killed("a"), true, false, start));
+    }
+
+    #[test]
+    fn an_engine_that_goes_and_comes_is_news_and_the_first_look_is_not() {
+        let endpoint = Endpoint { url: "unix:///x".into(), found: "a test".into() };
+        let lost = EngineState::Trouble(EngineTrouble::NotRunning { endpoint: endpoint.clone() });
+        let ready = EngineState::Ready(EngineInfo {
+            name: "Docker".into(),
+            version: String::new(),
+            api_version: String::new(),
+            endpoint,
+            os: String::new(),
+            arch: String::new(),
+            cpus: 1,
+            memory_bytes: 1,
+        });
+        assert!(matches!(Notice::of_engine(&ready, &lost), Some(Notice::EngineLost { .. })));
+        let back = Notice::of_engine(&lost, &ready);
+        assert_eq!(back, Some(Notice::EngineBack { name: "Docker".into() }));
+        for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
+            assert_eq!(Notice::of_engine(before, now), None);
+        }
+    }
+
+    #[test]
+    fn a_clients_name_cannot_dress_up_as_something_else() {
+        let notice = killed("evil\u{202e}\nSandtray: click here");
+        assert_eq!(notice.body(), "Python for evil Sandtray: click here took longer than it may.");
+    }
+}

@@ -1,0 +1,80 @@
+//! Which picture the tray shows: one for each state, drawn for panels that are dark and panels that are light.
+
+use tauri::AppHandle;
+
+use crate::menu::Icon;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Dark,
+    Light,
+}
+
+macro_rules! picture {
+    ($name:literal, $tone:literal) => {
+        include_bytes!(concat!("../../icons/tray/", $name, "-on-", $tone, ".png"))
+    };
+}
+
+pub(crate) fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
+    match (icon, tone) {
+        (Icon::Off, Tone::Dark) => picture!("off", "dark"),
+        (Icon::Off, Tone::Light) => picture!("off", "light"),
+        (Icon::Ready, Tone::Dark) => picture!("ready", "dark"),
+        (Icon::Ready, Tone::Light) => picture!("ready", "light"),
+        (Icon::Running, Tone::Dark) => picture!("running", "dark"),
+        (Icon::Running, Tone::Light) => picture!("running", "light"),
+        (Icon::Trouble, Tone::Dark) => picture!("trouble", "dark"),
+        (Icon::Trouble, Tone::Light) => picture!("trouble", "light"),
+    }
+}
+
+/// macOS colours a template by itself, from the one that is black.
+#[cfg(target_os = "macos")]
+pub(crate) fn tone(_: &AppHandle) -> Tone {
+    Tone::Light
+}
+
+/// The taskbar is dark unless it was changed.
+#[cfg(windows)]
+pub(crate) fn tone(_: &AppHandle) -> Tone {
+    Tone::Dark
+}
+
+/// GNOME's panel is dark whatever the theme. Other desktops' panels follow their theme, whose name says what it is.
+#[cfg(target_os = "linux")]
+pub(crate) fn tone(_: &AppHandle) -> Tone {
+    let desktop = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
+    let theme = std::env::var("GTK_THEME").unwrap_or_default();
+    of_desktop(&desktop, &theme)
+}
+
+#[cfg(any(target_os = "linux", test))]
+fn of_desktop(desktop: &str, theme: &str) -> Tone {
+    let light = desktop.split(':').any(|name| matches!(name, "KDE" | "XFCE" | "LXQt" | "MATE"))
+        && !theme.to_lowercase().contains("dark");
+    if light { Tone::Light } else { Tone::Dark }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_panel_of_a_desktop_is_light_only_where_it_follows_a_light_theme() {
+        assert_eq!(of_desktop("ubuntu:GNOME", ""), Tone::Dark);
+        assert_eq!(of_desktop("KDE", ""), Tone::Light);
+        assert_eq!(of_desktop("XFCE", "Adwaita:dark"), Tone::Dark);
+        assert_eq!(of_desktop("", ""), Tone::Dark);
+    }
+
+    #[test]
+    fn every_state_has_a_picture_of_its_own_for_each_panel() {
+        let mut seen = std::collections::HashSet::new();
+        for icon in [Icon::Off, Icon::Ready, Icon::Running, Icon::Trouble] {
+            for tone in [Tone::Dark, Tone::Light] {
+                assert!(seen.insert(picture(icon, tone)));
+            }
+        }
+    }
+}

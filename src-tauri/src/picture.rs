@@ -1,0 +1,49 @@
+//! Keeps the owner's picture up to date: made anew after a change, at most every 50 ms, and never while nothing happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tauri::{AppHandle, Manager};
+use tokio_util::sync::CancellationToken;
+
+use crate::desk::{Desk, Here};
+use crate::dto::present;
+use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
+use crate::speed::Speeds;
+
+/// A window draws no more often than it must.
+pub(crate) const COALESCE: Duration = Duration::from_millis(50);
+
+pub(crate) async fn keep(app: AppHandle, here: Arc<Here>, first_start: bool, over: CancellationToken) {
+    let desk = app.state::<Desk>();
+    let mut snapshots = here.supervisor.watch();
+    let mut asides = here.history.set_asides();
+    // The one at the start is among the notices already.
+    asides.borrow_and_update();
+    let mut notices = here.notices.clone();
+    let mut speeds = Speeds::default();
+    let version = app.package_info().version.to_string();
+    loop {
+        let core = snapshots.borrow_and_update().clone();
+        let images = core.images.iter().map(|image| present::image(image, speeds.of(image))).collect();
+        desk.publish(OwnerSnapshot {
+            version: version.clone(),
+            first_start,
+            service: ServiceView::Here,
+            enabled: core.enabled,
+            engine: present::engine(&core.engine),
+            warm: None,
+            images,
+            running: core.running.iter().map(present::live).collect(),
+            queued: core.queued.iter().map(present::live).collect(),
+            notices: notices.clone(),
+            socket: here.socket.clone(),
+        });
+        tokio::select! {
+            changed = snapshots.changed() => if changed.is_err() { return },
+            Ok(()) = asides.changed() => notices.extend(asides.borrow_and_update().as_ref().map(ToString::to_string)),
+            () = over.cancelled() => return,
+        }
+        tokio::time::sleep(COALESCE).await;
+    }
+}
