@@ -7,7 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 
 PATH=$HOME/.cargo/bin:$PATH
-command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.95 or newer"
+command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.91 or newer"
 
 case $("$here/engine.sh" status) in
   *owned=yes*) say "the bench is already up: it stays up afterwards" ;;
@@ -16,6 +16,9 @@ esac
 timed "bench up" "$here/up.sh"
 
 timed "cargo fmt" cargo fmt --check
+timed "npm ci" npm --prefix ui ci
+timed "window: types" npm --prefix ui run check
+timed "window: units" npm --prefix ui test
+timed "window: in a browser" npm --prefix ui run test:window
 timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 timed "cargo test" cargo test --workspace --locked
-timed "window: types and units" bash -c "npm --prefix ui run check && npm --prefix ui test"

@@ -73,6 +73,11 @@ impl Rig {
         all.iter().filter(|container| container.instance.starts_with(&home)).count()
     }
 
+    /// Those that are not warm and waiting for a call.
+    pub async fn used_containers(&self) -> usize {
+        self.containers().await.saturating_sub(self.service.supervisor.snapshot().warm)
+    }
+
     /// What the labels of this service's containers begin with.
     pub fn home(&self) -> String {
         let paths = Paths::under(self.folder.path());
@@ -181,9 +186,10 @@ pub fn serving_process(folder: &Path) -> tokio::process::Command {
 
 /// A program of this workspace. `cargo test --workspace` builds it; on its own, `cargo build` does.
 pub fn built(name: &str) -> std::path::PathBuf {
-    let tests = std::env::current_exe().expect("the path of this test");
-    let folder = tests.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
-    let program = folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(program.exists(), "{} is missing: run `cargo build --workspace` first", program.display());
-    program
+    let this = std::env::current_exe().expect("the path of this program");
+    // A test is in target/PROFILE/deps, the bench in target/PROFILE itself.
+    let beside =
+        |levels| Some(this.ancestors().nth(levels)?.join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    let program = [1, 2].into_iter().filter_map(beside).find(|program| program.exists());
+    program.unwrap_or_else(|| panic!("{name} is not built: run `cargo build --workspace` first"))
 }

@@ -251,7 +251,7 @@ pub fn ready() -> EngineState {
 }
 
 fn snapshot() -> Snapshot {
-    Snapshot { enabled: true, engine: ready(), images: Vec::new(), running: Vec::new(), queued: Vec::new() }
+    Snapshot { enabled: true, engine: ready(), images: Vec::new(), running: Vec::new(), queued: Vec::new(), warm: 0 }
 }
 
 pub fn pulling(fraction: f64) -> ImageStatus {

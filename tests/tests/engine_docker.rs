@@ -127,3 +127,23 @@ fn archive() -> Vec<u8> {
     tar.append_data(&mut header, "noise", &noise[..]).unwrap();
     tar.into_inner().unwrap()
 }
+
+#[tokio::test]
+async fn an_image_that_declares_volumes_is_refused() {
+    let client = bollard::Docker::connect_with_local_defaults().unwrap();
+    let name = "sandtray-test/volumes:1";
+    let root = tar::Builder::new(Vec::new()).into_inner().unwrap();
+    let import = bollard::query_parameters::CreateImageOptions {
+        from_src: Some("-".into()),
+        repo: Some("sandtray-test/volumes".into()),
+        tag: Some("1".into()),
+        changes: vec!["VOLUME /data".into()],
+        ..Default::default()
+    };
+    let import = client.create_image(Some(import), Some(bollard::body_full(root.into())), None);
+    let failed = import.filter_map(async |event| event.err()).collect::<Vec<_>>().await;
+    assert!(failed.is_empty(), "{failed:?}");
+    let refusal = engine().await.image(name).await.unwrap_err().to_string();
+    client.remove_image(name, None::<bollard::query_parameters::RemoveImageOptions>, None).await.unwrap();
+    assert!(refusal.contains("volumes"), "{refusal}");
+}

@@ -30,6 +30,8 @@ export async function open(browser, url, fixture, { width = 960, height = 640, d
     if (['error', 'warning'].includes(message.type())) page.faults.push(message.text());
   });
   const { act, open: place, run, ...told } = fixture;
+  // As the app has it: see freezePrototype in its configuration.
+  await page.addInitScript(() => Object.freeze(Object.prototype));
   await page.addInitScript(mock, told);
   await page.goto(url);
   await page.locator('.app').waitFor();

@@ -43,12 +43,24 @@ async function shoot() {
       await mkdir(`${folder}${variant}`, { recursive: true });
       const page = await open(browser, server.url, fixture, size);
       await page.screenshot({ path: `${folder}${variant}/${state}.png` });
+      page.faults.push(...(await page.evaluate(spilled)));
       for (const fault of page.faults) console.error(`${variant}/${state}: ${fault}`);
       failed += page.faults.length;
       await page.context().close();
     }
     console.log(state);
   }
+}
+
+/** Text that is wider than its box, where nothing says so with an ellipsis or a scroll bar. Runs in the page. */
+function spilled() {
+  return [...document.querySelectorAll('body *')]
+    .filter((node) => node instanceof HTMLElement && node.clientWidth > 1 && node.scrollWidth > node.clientWidth + 1)
+    .filter((node) => {
+      const style = getComputedStyle(node);
+      return style.visibility === 'visible' && style.textOverflow !== 'ellipsis' && !['auto', 'scroll'].includes(style.overflowX);
+    })
+    .map((node) => `spills over: ${node.tagName}.${node.className} "${node.textContent.trim().slice(0, 60)}" ${node.scrollWidth} > ${node.clientWidth}`);
 }
 
 /** A chart as a program might have drawn it. */

@@ -1,1 +1,252 @@
-export async function trials() { return 0; }
+// The built window, tried in a real browser under the app's content security policy: hostile output, long lists, keys.
+
+import assert from 'node:assert/strict';
+
+import { open } from './browser.mjs';
+import { parts } from './fixtures.mjs';
+
+const { base, busy, snapshot, row, body, running, live, piece } = parts;
+
+const ATTACKS = [
+  '<img src=x onerror="window.__hit=1">', '<script>window.__hit=1</script>', '"><svg onload=window.__hit=1>', "javascript:window.__hit=1",
+  '<iframe srcdoc="<script>parent.__hit=1</script>"></iframe>', '{@html "<b>x</b>"}', '<a href="javascript:window.__hit=1">x</a>',
+].join('\n');
+const TRICKS = `${ATTACKS}\n\x1b]8;;javascript:window.__hit=1\x07link\x1b]8;;\x07 \x1b[2J\x1b[31mred\x1b[0m \u202egnp.exe\u202c \x00\x07\x1b]0;title\x07\n`;
+const NAME = '<img src=x onerror=window.__hit=1>\u202e.png';
+const hostileRow = { ...row, run_id: 'hostile', label: TRICKS, client: ATTACKS, client_program: ATTACKS, image: ATTACKS, files_out: { count: 3, bytes: 9 } };
+const hostileBody = {
+  ...body,
+  code: piece(TRICKS), stdout: piece(TRICKS), stderr: piece(TRICKS),
+  files_in: [{ name: NAME, size: 1 }],
+  files: [
+    { name: NAME, size: 3, preview: { kind: 'image', media_type: 'image/svg+xml', base64: btoa('<svg xmlns="http://www.w3.org/2000/svg" onload="window.__hit=1"/>') } },
+    { name: '../../etc/passwd', size: 3, preview: { kind: 'csv', text: `${ATTACKS.replaceAll('\n', ',')}\n=cmd(),2\n`, cut: false } },
+    { name: 'a.html', size: 3, preview: { kind: 'text', text: TRICKS, cut: false } },
+  ],
+  skipped_files: [{ name: NAME, reason: 'bad_name' }], left_behind: [NAME],
+};
+
+const list = {
+  async 'hostile text does nothing anywhere'({ start }) {
+    const liveRun = { ...running[0], label: TRICKS, client: ATTACKS };
+    const page = await start({
+      ...busy, rows: [hostileRow], records: { hostile: { run: hostileRow, body: hostileBody } },
+      snapshot: {
+        ...snapshot, running: [liveRun], notices: [ATTACKS],
+        engine: { ...snapshot.engine, name: ATTACKS }, images: snapshot.images.map((image) => ({ ...image, image: ATTACKS })),
+      },
+      live: { live1: [{ kind: 'output', stream: 'stdout', text: TRICKS, missed: 0 }] }, told: [TRICKS],
+      errors: { stop_run: { code: 'internal', message: ATTACKS, hint: ATTACKS, faults: [] } },
+    });
+    await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'hostile' }));
+    for (const tab of ['Output', 'Code', 'Files', 'Details']) {
+      await page.getByRole('tab', { name: tab }).click();
+      await page.waitForTimeout(120);
+    }
+    await page.getByRole('tab', { name: 'Output' }).click();
+    const shown = await page.getByRole('region', { name: 'Output' }).innerText();
+    assert.ok(shown.includes('<img src=x onerror="window.__hit=1">'), 'shown as text');
+    assert.ok(shown.includes('⟦U+202E⟧gnp.exe⟦U+202C⟧') && shown.includes('␀'), 'marks for what can’t be seen');
+    await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'live1' }));
+    await page.getByRole('button', { name: /^Stop / }).first().click();
+    await page.waitForTimeout(200);
+    await page.evaluate(() => window.__mock.emit('navigate', { page: 'overview' }));
+    await page.waitForTimeout(200);
+    const found = await page.evaluate(() => ({
+      hit: window.__hit, title: document.title, elements: document.querySelectorAll('img[src=x], script:not([src]), iframe, a[href^=javascript]').length,
+    }));
+    assert.deepEqual(found, { hit: undefined, title: 'Sandtray', elements: 0 });
+    return page;
+  },
+
+  async 'a line of ten megabytes and a million lines leave the window quick'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running: [running[0]] }, open: 'runs', run: 'live1' });
+    const feed = async (label, text, times) => {
+      const took = await page.evaluate(
+        async ([chunk, count]) => {
+          const began = performance.now();
+          for (let at = 0; at < count; at += 1) {
+            window.__mock.output('live1', { kind: 'output', stream: 'stdout', text: chunk, missed: 0 });
+            if (at % 8 === 7) await new Promise((resolve) => setTimeout(resolve));
+          }
+          await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+          return performance.now() - began;
+        },
+        [text, times],
+      );
+      const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+      assert.ok(nodes < 1500, `${label}: ${nodes} elements`);
+      assert.ok(took < 8000, `${label}: ${took} ms`);
+      console.log(`  ${label}: ${Math.round(took)} ms, ${nodes} elements`);
+    };
+    await feed('ten megabytes in one line', 'x'.repeat(1 << 16), 160);
+    await feed('a million lines', 'line of output\n'.repeat(4000), 250);
+    await page.evaluate(() => window.__mock.output('live1', { kind: 'output', stream: 'stderr', text: 'the end\n', missed: 0 }));
+    await page.getByText('the end').first().waitFor();
+    const box = page.getByRole('region', { name: 'Output' });
+    await box.hover();
+    await page.mouse.wheel(0, -3000);
+    await page.waitForTimeout(100);
+    const before = await box.evaluate((node) => node.scrollTop);
+    await page.evaluate(() => window.__mock.output('live1', { kind: 'output', stream: 'stdout', text: 'more\n'.repeat(50), missed: 0 }));
+    await page.waitForTimeout(100);
+    assert.equal(await box.evaluate((node) => node.scrollTop), before, 'the reader’s place is kept');
+    await page.getByRole('button', { name: 'Follow the end' }).click();
+    await page.waitForTimeout(100);
+    assert.ok(await box.evaluate((node) => node.scrollTop + node.clientHeight >= node.scrollHeight - 2), 'at the end again');
+    return page;
+  },
+
+  async 'a hundred thousand runs open, scroll and are searched without a wait'({ start }) {
+    const page = await start({ ...busy, total: 100_000 });
+    const opened = await page.evaluate(async () => {
+      const began = performance.now();
+      window.__mock.emit('navigate', { page: 'runs' });
+      while (!document.querySelector('[role=option] time')) await new Promise(requestAnimationFrame);
+      return performance.now() - began;
+    });
+    const scrolled = await page.evaluate(async () => {
+      const box = document.querySelector('[role=listbox]');
+      const frames = [];
+      let last = performance.now();
+      for (let step = 1; step <= 120; step += 1) {
+        box.scrollTop += 1500;
+        await new Promise(requestAnimationFrame);
+        frames.push(performance.now() - last);
+        last = performance.now();
+      }
+      frames.sort((a, b) => a - b);
+      return { middle: frames[60], worst: frames.at(-1), options: document.querySelectorAll('[role=option]').length };
+    });
+    const atEnd = await page.evaluate(async () => {
+      const box = document.querySelector('[role=listbox]');
+      const began = performance.now();
+      box.scrollTop = box.scrollHeight;
+      while (!document.querySelector('[aria-posinset="100000"] time')) await new Promise(requestAnimationFrame);
+      return performance.now() - began;
+    });
+    const began = Date.now();
+    await page.keyboard.press('/');
+    await page.keyboard.type('json');
+    await page.getByText(/found$/).waitFor();
+    const searched = Date.now() - began;
+    console.log(`  opened ${Math.round(opened)} ms; a frame ${scrolled.middle.toFixed(1)} ms, worst ${scrolled.worst.toFixed(0)} ms; to the end ${Math.round(atEnd)} ms; searched ${searched} ms`);
+    assert.ok(opened < 300 && scrolled.middle < 34 && scrolled.options < 60 && atEnd < 10_000 && searched < 1000);
+    return page;
+  },
+
+  async 'everything can be done with keys'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running: [running[0]] }, live });
+    await page.keyboard.press('Control+2');
+    await page.getByRole('listbox').focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('tab', { name: 'Output' }).focus();
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await page.getByRole('tab', { name: 'Code' }).getAttribute('aria-selected'), 'true');
+    await page.keyboard.press('Control+.');
+    await page.waitForTimeout(50);
+    assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'live1' }]);
+    await page.keyboard.press('Control+3');
+    await page.getByLabel('Memory').fill('256');
+    await page.keyboard.press('Enter');
+    await page.getByText('Saved').waitFor();
+    assert.equal((await calls(page, 'apply_settings'))[0].settings.limits.memory_mb, 256);
+    await page.keyboard.press('/');
+    assert.equal(await page.getByLabel('Memory').inputValue(), '256/', 'a slash in a field is a slash');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+1');
+    const seen = new Set();
+    for (let at = 0; at < 40; at += 1) {
+      await page.keyboard.press('Tab');
+      const focus = await page.evaluate(() => {
+        const node = document.activeElement;
+        const style = getComputedStyle(node);
+        return node === document.body ? null : { name: node.getAttribute('aria-label') ?? node.textContent.trim(), ring: style.outlineStyle !== 'none' };
+      });
+      if (!focus) continue;
+      assert.ok(focus.ring, `focus on ${focus.name} is seen`);
+      seen.add(focus.name);
+    }
+    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Pull Go', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    return page;
+  },
+
+  async 'what a page began ends with it'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running }, live, open: 'runs' });
+    assert.equal((await calls(page, 'watch_run')).length, 3);
+    await page.keyboard.press('Control+1');
+    await page.waitForTimeout(100);
+    assert.equal((await calls(page, 'unwatch_run')).length, 3);
+    return page;
+  },
+
+  async 'a run that ends becomes its record, and the list has it'({ start }) {
+    const ended = { ...row, run_id: 'live1', label: 'Train a small classifier', at_ms: Date.now() };
+    const page = await start({ ...busy, snapshot: { ...snapshot, running: [running[0]] }, live, records: { live1: { run: ended, body } }, open: 'runs', run: 'live1' });
+    await page.getByText(/Running for/).waitFor();
+    await page.evaluate((run) => {
+      window.__mock.output('live1', { kind: 'ended' });
+      window.__mock.tell({ kind: 'finished', run });
+      window.__mock.snapshot({ running: [] });
+    }, ended);
+    await page.getByRole('heading', { name: /^Finished in/ }).waitFor();
+    await page.locator('[role=option]').first().getByText('Train a small classifier').waitFor();
+    await page.getByText('1,285 runs').waitFor();
+    return page;
+  },
+
+  async 'a refused setting says why and keeps what was typed'({ start }) {
+    const page = await start({ ...busy, open: 'settings', refuse: [{ field: 'images.python', value: 'Bad Name', message: 'is not the name of an image' }] });
+    const field = page.getByLabel('Image for Python');
+    await field.fill('Bad Name');
+    await field.press('Enter');
+    await page.getByText('It is not the name of an image.').waitFor();
+    assert.equal(await field.inputValue(), 'Bad Name');
+    assert.equal(await field.getAttribute('aria-invalid'), 'true');
+    await field.press('Escape');
+    assert.equal(await field.inputValue(), '');
+    return page;
+  },
+
+  async 'nothing moves and no timer runs fast while nothing happens'({ start }) {
+    const page = await start(base);
+    const frames = await page.evaluate(async () => {
+      let changes = 0;
+      const observer = new MutationObserver((list) => (changes += list.length));
+      observer.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      return changes;
+    });
+    assert.equal(frames, 0);
+    return page;
+  },
+};
+
+const calls = (page, command) => page.evaluate((name) => window.__mock.calls.filter((call) => call.command === name).map((call) => call.args), command);
+
+export async function trials(browser, url, names) {
+  let [passed, failed] = [0, 0];
+  for (const [name, trial] of Object.entries(list)) {
+    if (names.length > 0 && !names.some((part) => name.includes(part))) continue;
+    const pages = [];
+    const start = async (fixture, size) => {
+      const page = await open(browser, url, fixture, size);
+      pages.push(page);
+      return page;
+    };
+    try {
+      const page = await trial({ start });
+      assert.deepEqual(page.faults, [], 'no error, no refusal by the content security policy');
+      passed += 1;
+      console.log(`ok    ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAIL  ${name}\n${error.stack}\n${JSON.stringify(pages.flatMap((page) => page.faults))}`);
+    }
+    for (const page of pages) await page.context().close();
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed;
+}

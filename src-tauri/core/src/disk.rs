@@ -29,7 +29,7 @@ impl fmt::Display for SetAside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Sandtray could not use its {} file and started a new one: {}. The old file is kept as {}.",
+            "Sandtray could not use its {} file and goes on without it: {}. The file is kept as {}.",
             self.what,
             self.reason,
             self.kept_as.display()

@@ -18,12 +18,19 @@ pub enum RunError {
     Engine(EngineTrouble),
     #[error("The image {image} could not be fetched: {error}")]
     Image { image: String, error: PullError },
-    #[error("{waiting} runs are waiting already.")]
+    #[error("{}", full(*waiting))]
     QueueFull { waiting: usize, retry_after: Duration },
     #[error("Sandtray is shutting down.")]
     ShuttingDown,
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
+}
+
+fn full(waiting: usize) -> String {
+    match waiting {
+        1 => "One run is waiting already.".into(),
+        waiting => format!("{waiting} runs are waiting already."),
+    }
 }
 
 impl RunError {
@@ -48,7 +55,7 @@ impl RunError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Invalid { .. } | Self::Internal(_) => None,
-            Self::Off => Some("The owner of this machine can turn on \"Run code in isolation\" in Sandtray.".into()),
+            Self::Off => Some("The owner of this machine can turn it on: \"Run code in isolation\" in Sandtray's window, or `sandtray serve --enable`.".into()),
             Self::Engine(trouble) => Some(trouble.hint()),
             Self::Image { error, .. } => Some(error.hint().into()),
             Self::QueueFull { retry_after, .. } => {

@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub images: Vec<ImageStatus>,
     pub running: Vec<LiveRun>,
     pub queued: Vec<LiveRun>,
+    /// Containers that wait for a call, over all languages.
+    pub warm: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,6 +7,7 @@ use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
 use crate::janitor::{Janitor, Presence};
+use crate::pool::{Busy, Pool};
 use crate::run::RunSpec;
 
 /// Started and attached; PID 1 waits for its header.
@@ -70,11 +71,35 @@ impl Drop for Container {
 pub struct Leases {
     pub janitor: Janitor,
     pub instance: InstanceId,
+    pub pool: Pool,
+}
+
+/// A lease, and the note that somebody works with it.
+#[derive(Debug)]
+pub struct Taken {
+    pub lease: Lease,
+    /// It was made before anybody asked for it, so it may have died in the meantime.
+    pub warm: bool,
+    pub busy: Busy,
 }
 
 impl Leases {
-    /// A container with the run's own limits. Dropping the future lets go of the container too, however far it has come.
-    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
+    pub fn new(janitor: Janitor, instance: InstanceId) -> Self {
+        let pool = Pool::new(janitor.clone(), instance.clone());
+        Self { janitor, instance, pool }
+    }
+
+    /// A container with the run's own limits, warm where there is one.
+    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Taken, EngineError> {
+        let (warm, busy) = self.pool.take(engine, image, run.language, &run.limits);
+        match warm {
+            Some(lease) => Ok(Taken { lease, warm: true, busy }),
+            None => Ok(Taken { lease: self.make(engine, image, run).await?, warm: false, busy }),
+        }
+    }
+
+    /// A new container. Dropping the future lets go of it too, however far it has come.
+    pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),
             language: run.language,
@@ -82,16 +107,20 @@ impl Leases {
             instance: self.instance.clone(),
             run: run.id,
         };
-        // A task of its own: were this future dropped between request and answer, nobody would know the container's id.
-        let presence = self.janitor.expect();
-        let making = tokio::spawn(make(Arc::clone(engine), spec, self.janitor.clone(), presence));
-        making
-            .await
-            .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
+        make(Arc::clone(engine), spec, self.janitor.clone()).await
     }
 }
 
-async fn make(
+/// In a task of its own: were it dropped between request and answer, nobody would know the container's id.
+pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
+    let presence = janitor.expect();
+    let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
+    making
+        .await
+        .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
+}
+
+async fn make_whole(
     engine: Arc<dyn Engine>,
     spec: ContainerSpec,
     janitor: Janitor,
@@ -100,6 +129,6 @@ async fn make(
     let id = engine.create(&spec).await?;
     let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
     let attached = engine.start(&container.id).await?;
-    debug!(container = %container.id, run = %spec.run, "made a container");
+    debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
 }

@@ -21,6 +21,7 @@ pub mod name;
 pub mod owner;
 pub mod paths;
 pub mod policy;
+pub mod pool;
 pub mod protocol;
 pub mod queue;
 pub mod recorder;

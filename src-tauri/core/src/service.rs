@@ -74,7 +74,8 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let mut settings = loaded.settings;
     // Before the override, which is not to be saved with the owner's next change.
     let (in_force, settings_watch) = watch::channel(settings.clone());
-    settings.enabled |= enable;
+    // Nobody has said what the limits are where the file that says so cannot be read.
+    settings.enabled = (settings.enabled || enable) && loaded.set_aside.is_none();
     let opened = History::open(&paths.history_file(), settings.history.clone()).await?;
     let listener = Listener::bind(&socket.map_or_else(|| paths.socket_file(), Ok)?)?;
     let notices = [loaded.set_aside, opened.set_aside].into_iter().flatten().map(|aside| aside.to_string()).collect();
@@ -87,12 +88,14 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     };
     let (health, health_task) = Health::spawn(health_config, cancel.child_token());
     let (janitor, janitor_task) = Janitor::spawn(cancel.child_token());
+    let leases = Leases::new(janitor, instance.id().clone());
+    let pool_task = tokio::spawn(leases.pool.clone().keep(cancel.child_token()));
     let nudged = health.clone();
     let (supervisor, actor) = Supervisor::spawn(Parts {
         settings: settings.clone(),
-        leases: Leases { janitor, instance: instance.id().clone() },
+        leases,
         recorder: Arc::new(HistoryRecorder { history: opened.history.clone(), settings: settings_watch.clone() }),
-        wall_check: Arc::new(Probe { limits: settings.limits() }),
+        wall_check: Arc::new(Probe),
         connections: health.watch(),
         nudge: Arc::new(move || nudged.nudge()),
     });
@@ -110,7 +113,7 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         notices,
         serving,
         actor,
-        background: vec![health_task, janitor_task],
+        background: vec![health_task, pool_task, janitor_task],
         cancel,
         _instance: instance,
     })

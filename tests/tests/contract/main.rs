@@ -5,6 +5,7 @@ mod limits;
 mod programs;
 mod requests;
 mod streams;
+mod walls;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -18,7 +18,7 @@ async fn a_client_that_goes_away_cancels_its_runs() {
     other.notification("code.started").await;
     drop(agent);
     let gone = Instant::now();
-    eventually("only the other's container is left", || async { rig.containers().await == 1 }).await;
+    eventually("only the other's container is left", || async { rig.used_containers().await == 1 }).await;
     assert!(gone.elapsed() < Duration::from_secs(1), "{:?}", gone.elapsed());
     assert_eq!(other.reply(kept).await.unwrap()["stdout"], "kept\n");
     rig.stop().await;
@@ -97,7 +97,7 @@ async fn a_client_that_never_reads_is_told_how_much_it_missed() {
     // Nothing is read until the run is over for the service.
     eventually("the run ended", || async {
         let snapshot = rig.service.supervisor.snapshot();
-        snapshot.running.is_empty() && snapshot.queued.is_empty() && rig.containers().await == 0
+        snapshot.running.is_empty() && snapshot.queued.is_empty() && rig.used_containers().await == 0
     })
     .await;
     let result = agent.reply(id).await.unwrap();

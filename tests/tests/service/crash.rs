@@ -88,7 +88,8 @@ async fn without_its_service_a_hostile_program_ends_soon_after_its_limit() {
     assert_eq!(containers(&engine, &home).await, [true, true]);
     eventually("both ended by themselves", || async { !containers(&engine, &home).await.contains(&true) }).await;
     assert!(alone.elapsed() < Duration::from_secs(15), "{:?}", alone.elapsed());
-    Rig::start_in(folder, |_| ()).await.stop().await;
+    let rig = Rig::start_in(folder, |_| ()).await;
     eventually("both are swept", || async { containers(&engine, &home).await.is_empty() }).await;
+    rig.stop().await;
     elsewhere.stop().await;
 }

@@ -1,5 +1,7 @@
 //! The service as a whole on a real engine: the switch, clients that come and go, pulls, and what outlives a crash.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the verdict")]
+
 mod clients;
 mod crash;
 mod damage;

@@ -1,11 +1,13 @@
 // Numbers as a person reads them. Pure; the same everywhere.
 
 const KB = 1024;
+/** A number stays with its unit. */
+const NB = '\u00a0';
 
 /** 512 B, 84 KB, 1.5 MB, 131 MB, 2.1 GB. */
 export function bytes(count: number): string {
   if (!Number.isFinite(count) || count < 0) return '–';
-  if (count < KB) return `${Math.round(count)} B`;
+  if (count < KB) return `${Math.round(count)}${NB}B`;
   let value = count;
   let unit = 'B';
   for (const next of ['KB', 'MB', 'GB', 'TB']) {
@@ -13,14 +15,14 @@ export function bytes(count: number): string {
     unit = next;
     if (value < 999.5) break;
   }
-  return `${short(value)} ${unit}`;
+  return `${short(value)}${NB}${unit}`;
 }
 
 /** 0 ms, 14 ms, 1.2 s, 90 s, 3 min 5 s, 2 h 10 min. */
 export function seconds(value: number | null): string {
   if (value === null || !Number.isFinite(value) || value < 0) return '–';
-  if (value < 0.9995) return `${Math.round(value * 1000)} ms`;
-  if (value < 119.5) return `${short(value)} s`;
+  if (value < 0.9995) return `${Math.round(value * 1000)}${NB}ms`;
+  if (value < 119.5) return `${short(value)}${NB}s`;
   const whole = Math.round(value);
   if (whole < 3600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
   const minutes = Math.round(whole / 60);
@@ -30,19 +32,19 @@ export function seconds(value: number | null): string {
 /** Whole seconds, for a figure that ticks. */
 export function ticking(value: number): string {
   const whole = Math.max(0, Math.floor(value));
-  return whole < 120 ? `${whole} s` : seconds(whole);
+  return whole < 120 ? `${whole}${NB}s` : seconds(whole);
 }
 
 export function percent(fraction: number): string {
-  return `${Math.round(Math.min(1, Math.max(0, fraction)) * 100)} %`;
+  return `${Math.round(Math.min(1, Math.max(0, fraction)) * 100)}${NB}%`;
 }
 
 /** 97 %, and never 100 % where one is missing or 0 % where one is there. */
 export function share(part: number, whole: number): string {
   if (whole === 0) return '–';
-  if (part === whole) return '100 %';
-  if (part === 0) return '0 %';
-  return `${Math.min(99, Math.max(1, Math.round((part / whole) * 100)))} %`;
+  if (part === whole) return `100${NB}%`;
+  if (part === 0) return `0${NB}%`;
+  return `${Math.min(99, Math.max(1, Math.round((part / whole) * 100)))}${NB}%`;
 }
 
 export function rate(bytesPerSecond: number): string {
@@ -111,5 +113,5 @@ function short(value: number): string {
 }
 
 function joined(big: number, bigUnit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`;
+  return small === 0 ? `${big}${NB}${bigUnit}` : `${big}${NB}${bigUnit} ${small}${NB}${smallUnit}`;
 }

@@ -1,9 +1,18 @@
 import { describe, expect, it } from 'vitest';
 
-import { ago, bytes, grouped, median, percent, plural, seconds, share, ticking } from './format';
+import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import { headline, verdictSentence, verdictWord } from './words';
+
+// With plain spaces, to be read here.
+const plain = (text: string) => text.replaceAll('\u00a0', ' ');
+const bytes = (count: number) => plain(format.bytes(count));
+const seconds = (value: number | null) => plain(format.seconds(value));
+const ticking = (value: number) => plain(format.ticking(value));
+const percent = (value: number) => plain(format.percent(value));
+const share = (part: number, whole: number) => plain(format.share(part, whole));
+const { ago, grouped, median, plural } = format;
 
 describe('numbers', () => {
   it('are short', () => {
@@ -91,7 +100,7 @@ describe('words', () => {
       status: 'ok', error: null, exit_code: 0, seconds: 1.24,
       limits: { seconds: 60, memory_bytes: 512 << 20, output_bytes: 64 << 10 },
     } as unknown as RunRow;
-    const said = (change: Partial<RunRow>) => verdictSentence({ ...run, ...change });
+    const said = (change: Partial<RunRow>) => plain(verdictSentence({ ...run, ...change }));
     expect(said({})).toBe('Finished in 1.2 s.');
     expect(said({ status: 'failed', exit_code: 1 })).toBe('The program ended with an error (code 1) after 1.2 s.');
     expect(said({ status: 'failed', exit_code: 139 })).toContain('segmentation fault');

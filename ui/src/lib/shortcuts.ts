@@ -1,5 +1,7 @@
 // Keys that work everywhere in the window.
 
+import { flushSync } from 'svelte';
+
 import type { Page } from './ipc/types';
 import { route } from './state/route.svelte';
 
@@ -16,8 +18,9 @@ export function shortcuts(event: KeyboardEvent): void {
   if (page) take(event, () => route.to(page));
   else if ((command && event.key.toLowerCase() === 'f') || (!command && event.key === '/' && !typing(event))) {
     take(event, () => {
-      route.to('runs');
-      setTimeout(() => window.dispatchEvent(new Event(SEARCH)));
+      // At once, so that no letter typed after it goes astray.
+      flushSync(() => route.to('runs'));
+      window.dispatchEvent(new Event(SEARCH));
     });
   } else if (command && event.key === '.') take(event, () => window.dispatchEvent(new Event(STOP)));
 }

@@ -8,7 +8,7 @@ use bollard::models::{
     RestartPolicy, RestartPolicyNameEnum,
 };
 
-use super::{ContainerSpec, LABEL_INSTANCE, LABEL_RUN, seccomp};
+use super::{ContainerSpec, Derivation, LABEL_INSTANCE, LABEL_RUN, seccomp};
 use crate::launcher;
 use crate::run::Limits;
 
@@ -64,6 +64,40 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
             (LABEL_RUN.into(), spec.run.to_string()),
         ])),
         host_config: Some(host_config(spec)),
+        ..Default::default()
+    }
+}
+
+/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's. No network, no
+/// capabilities and no forbidden system call all the same, since what runs there is the image's.
+pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
+    const MEMORY: i64 = 4 << 30;
+    let path = format!("PATH={}", derivation.path);
+    ContainerCreateBody {
+        image: Some(derivation.base.clone()),
+        entrypoint: Some(["env", "-i", &path, "LANG=C.UTF-8", "sh", "-c", derivation.script].map(str::to_owned).into()),
+        cmd: Some(Vec::new()),
+        user: Some("0:0".into()),
+        working_dir: Some("/".into()),
+        hostname: Some(HOSTNAME.into()),
+        network_disabled: Some(true),
+        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
+        labels: Some(HashMap::from([
+            (LABEL_INSTANCE.into(), derivation.instance.to_string()),
+            (LABEL_RUN.into(), "preparing".into()),
+        ])),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".into()),
+            ipc_mode: Some("none".into()),
+            cap_drop: Some(vec!["ALL".into()]),
+            security_opt: Some(vec!["no-new-privileges:true".into(), format!("seccomp={}", seccomp::profile())]),
+            memory: Some(MEMORY),
+            memory_swap: Some(MEMORY),
+            pids_limit: Some(1024),
+            oom_score_adj: Some(500),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: Some(HashMap::new()) }),
+            ..Default::default()
+        }),
         ..Default::default()
     }
 }
@@ -182,9 +216,9 @@ const MASKED_BY_ENGINES: &str = "\
 /// What tells of the host's boot, disks, drivers, devices and make besides. (/proc/pressure can even be written: by
 /// anybody, to set a trigger in the host's kernel.)
 const MASKED_BY_US: &str = "\
-    /proc/bus /proc/cmdline /proc/config.gz /proc/diskstats /proc/driver /proc/iomem /proc/ioports \
-    /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/swaps \
-    /proc/sysrq-trigger /proc/vmallocinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
+    /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/devices /proc/diskstats /proc/driver \
+    /proc/iomem /proc/ioports /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/softirqs /proc/swaps \
+    /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/vmallocinfo /proc/zoneinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
     /sys/kernel /sys/module";
 
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
@@ -238,10 +272,11 @@ mod tests {
             "MaskedPaths": [
                 "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
                 "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/bus", "/proc/cmdline", "/proc/config.gz",
-                "/proc/diskstats", "/proc/driver", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
-                "/proc/key-users", "/proc/mdstat", "/proc/modules", "/proc/partitions", "/proc/pressure",
-                "/proc/swaps", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/sys/block", "/sys/bus",
+                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/buddyinfo", "/proc/bus", "/proc/cmdline",
+                "/proc/config.gz", "/proc/consoles", "/proc/devices", "/proc/diskstats", "/proc/driver",
+                "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/key-users", "/proc/mdstat",
+                "/proc/modules", "/proc/partitions", "/proc/pressure", "/proc/softirqs", "/proc/swaps",
+                "/proc/sys/kernel/random/boot_id", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/block", "/sys/bus",
                 "/sys/class/block", "/sys/dev", "/sys/devices/virtual/dmi", "/sys/kernel", "/sys/module"
             ],
             "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],

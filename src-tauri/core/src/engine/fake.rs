@@ -16,8 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
+    EngineTrouble, Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
 };
 use crate::launcher::Nonce;
 use crate::run::Stream;
@@ -44,6 +44,10 @@ struct World {
     created: u64,
     trouble: Option<EngineTrouble>,
     start_delay: Duration,
+    /// Containers still to be made that will end as soon as they are spoken to.
+    frail: usize,
+    derived: usize,
+    refuses_to_derive: bool,
 }
 
 #[derive(Debug)]
@@ -93,6 +97,11 @@ impl Fake {
         self.world().start_delay = delay;
     }
 
+    /// The next so many containers end without a word as soon as they get their header.
+    pub fn make_frail(&self, containers: usize) {
+        self.world().frail = containers;
+    }
+
     /// Lets every `wait NAME` of that name go on, now and later.
     pub fn open(&self, gate: &str) {
         self.shared.gates.send_modify(|gates| {
@@ -102,6 +111,15 @@ impl Fake {
 
     pub fn forget_image(&self, name: &str) {
         self.world().images.remove(name);
+    }
+
+    /// How often an image was to be made of another.
+    pub fn derived(&self) -> usize {
+        self.world().derived
+    }
+
+    pub fn refuse_to_derive(&self) {
+        self.world().refuses_to_derive = true;
     }
 
     pub fn pulls_begun(&self) -> usize {
@@ -175,6 +193,16 @@ impl Engine for Fake {
         Ok(())
     }
 
+    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+        let mut world = self.check()?;
+        world.derived += 1;
+        if world.refuses_to_derive {
+            return Err(EngineError::Refused { doing: "prepare an image", message: "as the test asked".into() });
+        }
+        world.images.insert(derivation.name.clone(), image(&derivation.name));
+        Ok(())
+    }
+
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
         let mut world = self.check()?;
         if !world.images.values().any(|image| image.id == spec.image) && !world.images.contains_key(&spec.image) {
@@ -193,17 +221,20 @@ impl Engine for Fake {
         let (input, stdin) = tokio::io::duplex(64 << 10);
         let (frames, output) = mpsc::channel(16);
         let (alive, mut life) = watch::channel(());
+        let frail;
         {
             let mut world = self.check()?;
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
+            frail = world.frail > 0;
+            world.frail = world.frail.saturating_sub(1);
         }
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
             let exit = tokio::select! {
-                exit = launch(stdin, frames, gates) => exit,
+                exit = launch(stdin, frames, gates, frail) => exit,
                 _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
             };
             if let Some(container) = fake.world().containers.get_mut(&id) {
@@ -244,11 +275,16 @@ impl Engine for Fake {
 }
 
 /// PID 1 and the program in one.
-async fn launch(stdin: DuplexStream, frames: mpsc::Sender<Frame>, gates: watch::Receiver<HashSet<String>>) -> Exit {
+async fn launch(
+    stdin: DuplexStream,
+    frames: mpsc::Sender<Frame>,
+    gates: watch::Receiver<HashSet<String>>,
+    frail: bool,
+) -> Exit {
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
-    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) || frail {
         return exited(0, false);
     }
     let mut words = header.split_whitespace();

@@ -48,6 +48,9 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
 
+    /// Makes an image of another: runs a script in it as root, without a network, and keeps what it left. Long: minutes.
+    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError>;
+
     /// [`EngineError::NoImage`] where the image is missing.
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError>;
 
@@ -65,6 +68,18 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// Every container with our labels, of whatever instance, running or not.
     async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError>;
+}
+
+/// An image of our own, made on the engine from one that was pulled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Derivation {
+    /// The id of the image to start from.
+    pub base: String,
+    /// `REPOSITORY:TAG` of the result.
+    pub name: String,
+    pub script: &'static str,
+    pub path: &'static str,
+    pub instance: InstanceId,
 }
 
 /// What a container is made for. [`container`] turns it into walls.

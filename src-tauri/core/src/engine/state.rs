@@ -13,6 +13,13 @@ pub struct Endpoint {
     pub found: String,
 }
 
+impl Endpoint {
+    /// What its owner calls it, before it has said so itself.
+    pub fn engine_name(&self) -> &'static str {
+        if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
+    }
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.url, self.found)
@@ -99,7 +106,7 @@ impl EngineTrouble {
     pub fn hint(&self) -> String {
         match self {
             Self::Absent { .. } => {
-                "Install Docker (https://docs.docker.com/get-docker/) or Podman; Sandtray will notice by itself.".into()
+                "Install Docker (https://docs.docker.com/get-docker/); Sandtray will notice by itself.".into()
             }
             Self::NotRunning { endpoint } => match endpoint.url.as_str() {
                 "unix:///var/run/docker.sock" => {
@@ -110,8 +117,10 @@ impl EngineTrouble {
             Self::PermissionDenied { .. } => {
                 "Add yourself to the docker group with `sudo usermod -aG docker \"$USER\"`, then log out and in again.".into()
             }
-            Self::NotAnswering { .. } => "Restart Docker if this lasts longer than a minute.".into(),
-            Self::Unusable { .. } => "Update Docker, or choose another engine in the settings.".into(),
+            Self::NotAnswering { endpoint } => {
+                format!("Restart {} if this lasts longer than a minute.", endpoint.engine_name())
+            }
+            Self::Unusable { .. } => "Choose another engine in the settings, or update this one.".into(),
             Self::WallMissing { .. } => {
                 "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or update this engine.".into()
             }
@@ -139,11 +148,13 @@ impl fmt::Display for EngineTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent { .. } => f.write_str("Docker isn't installed on this computer."),
-            Self::NotRunning { endpoint } => write!(f, "Docker isn't running: nothing listens at {endpoint}."),
-            Self::PermissionDenied { endpoint } => {
-                write!(f, "Docker is there, but you may not use it: no access to {endpoint}.")
+            Self::NotRunning { endpoint } => {
+                write!(f, "{} isn't running: nothing listens at {endpoint}.", endpoint.engine_name())
             }
-            Self::NotAnswering { endpoint } => write!(f, "Docker isn't answering at {endpoint}."),
+            Self::PermissionDenied { endpoint } => {
+                write!(f, "{} is there, but you may not use it: no access to {endpoint}.", endpoint.engine_name())
+            }
+            Self::NotAnswering { endpoint } => write!(f, "{} isn't answering at {endpoint}.", endpoint.engine_name()),
             Self::Unusable { endpoint, reason } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
             Self::WallMissing { endpoint, wall } => {
                 write!(f, "The engine at {endpoint} doesn't hold a wall that keeps programs in: {wall}.")

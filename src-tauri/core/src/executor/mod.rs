@@ -24,6 +24,8 @@ use output::Output;
 const SETUP_LIMIT: Duration = Duration::from_secs(30);
 /// From the trailer to the end of the tar.
 const COLLECT_LIMIT: Duration = Duration::from_secs(10);
+/// From the run's own limit to the end of the tar, for a program that ended just in time.
+const COLLECT_GRACE: Duration = Duration::from_secs(2);
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -55,7 +57,7 @@ pub async fn execute(
     spec: &RunSpec,
     image: String,
     asked: Asked,
-    progress: Progress,
+    progress: &mut Progress,
     cancel: &CancellationToken,
 ) -> Result<Outcome, RunError> {
     let nonce = Nonce::random();
@@ -103,10 +105,10 @@ enum Cause {
     Broken(&'static str),
 }
 
-struct Run {
+struct Run<'a> {
     limit: Duration,
     asked_at: Instant,
-    started: Option<oneshot::Sender<()>>,
+    started: &'a mut Option<oneshot::Sender<()>>,
     /// When the program started; before that the launcher is at work.
     began: Option<Instant>,
     /// When the program ended; after that its files come.
@@ -120,8 +122,8 @@ struct Run {
     steps: Vec<Step>,
 }
 
-impl Run {
-    fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: Progress) -> Self {
+impl<'a> Run<'a> {
+    fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: &'a mut Progress) -> Self {
         let output =
             |stream| Output::new(stream, &spec.limits, spec.overflow, progress.output.clone(), progress.tap.clone());
         Self {
@@ -129,7 +131,7 @@ impl Run {
             asked_at,
             stdout: output(Stream::Stdout),
             stderr: output(Stream::Stderr),
-            started: progress.started,
+            started: &mut progress.started,
             began: None,
             ended: None,
             report: Report::new(nonce, spec.limits.file_bytes),
@@ -206,7 +208,9 @@ impl Run {
                 Step::Ended => {
                     let now = Instant::now();
                     self.ended = Some(now);
-                    *deadline = now + COLLECT_LIMIT;
+                    // A program that writes a trailer of its own must not live longer for it.
+                    let latest = self.began.map_or(now, |began| began + self.limit + COLLECT_GRACE);
+                    *deadline = (now + COLLECT_LIMIT).min(latest);
                 }
                 Step::Complete => self.complete = true,
                 Step::UnpackFailed => cause = Some(Cause::Broken("the program and its files could not be unpacked")),

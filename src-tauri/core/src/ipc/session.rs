@@ -284,6 +284,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             "images": snapshot.images,
             "running": snapshot.running,
             "queued": snapshot.queued,
+            "warm": snapshot.warm,
         })
     }
 

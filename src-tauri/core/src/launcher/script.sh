@@ -5,10 +5,8 @@
 # --- Ahead of the call: all that needs no program -----------------------------------------------------------------
 umask 022
 cd /work && mkdir -p out || exit 125
-# Signals with a handler reach PID 1 even from inside: INT must not end it, CHLD must wake `wait`.
-woken=0
+# A signal with a handler reaches PID 1 even from inside; without one of ours, INT would end it.
 trap : INT
-trap 'woken=1' CHLD
 # Reopened, so that a program that sets O_NONBLOCK on its own stdout does not set it on ours.
 exec 3>/proc/self/fd/1 5>/proc/self/fd/2
 # tar's complaints go to a file that is itself archived last. Its page is taken now, lest the program fill the disk.
@@ -18,9 +16,6 @@ exec 6<>/tmp/$log
 # A shell starts background jobs with INT and QUIT ignored; GNU env can undo that, busybox has nothing that can.
 reset=
 env --default-signal=INT,QUIT true 2>/dev/null && reset='env --default-signal=INT,QUIT'
-# busybox: `wait PID` is cut short by CHLD even where PID itself has ended; dash: it is not.
-cut_short=0
-[[ 1 = 1 ]] 2>/dev/null && cut_short=1
 group=/sys/fs/cgroup
 if [ -f $group/cgroup.controllers ]; then
     peak_file=$group/memory.peak oom_file=$group/memory.events cpu_file=$group/cpu.stat
@@ -43,6 +38,15 @@ watch_over() {
     sleep "$1" </dev/null >/dev/null 2>&1 3>&- 5>&- 6>&- &
     watchdog=$!
 }
+# Whether the keeper is gone or a zombie. It may be about to go, so it is asked a few times, which takes a millisecond.
+keeper_ended() {
+    try=0
+    while [ $((try += 1)) -lt 100 ]; do
+        read -r state </proc/$keeper/stat || return 0
+        case $state in *') Z '*) return 0 ;; esac
+    done
+    return 1
+}
 
 # --- The call -----------------------------------------------------------------------------------------------------
 # End-of-file instead of a header: the service is gone, and so is the reason for this container.
@@ -58,37 +62,35 @@ read_now
 end=$((now + seconds))
 # What a shell exports of itself is not the program's environment.
 unset PWD OLDPWD SHLVL
+exec 2>/dev/null
 printf '\036%s start\n' "$nonce" >&3
-# Were both alike to the kernel, it could pick PID 1 when memory runs out, and nobody would be left to tell.
-{
-    echo 1000 >/proc/self/oom_score_adj
-    exec $reset "$@"
-} <&4 4<&- 3>&- 5>&- 6>&- &
-program=$!
-# What the shell itself has to say of a killed job is no output of the program.
-exec 4<&- 2>/dev/null
+# First the watchdog: a program may end before PID 1 gets to its next line, and the watchdog has to be there to be ended.
 watch_over "$seconds"
+# The keeper waits for the program, then ends all others: the program's children and the watchdog, for whose end PID 1
+# waits. What the shell has to say of a killed job is no output of the program.
+{
+    # Were it like any other to the kernel, PID 1 could be the one to go when memory runs out.
+    echo 1000 >/proc/self/oom_score_adj
+    # Redirected inside the subshell: outside, dash would say "Aborted" on the program's standard error.
+    (exec $reset "$@" <&4 2>&5 4<&- 3>&- 5>&- 6>&-)
+    code=$?
+    kill -9 -1
+    exit $code
+} 2>/dev/null &
+keeper=$!
+exec 4<&-
 
 # The service ends an overrun run itself; this is for the case that the service is dead. The program may kill the
-# watchdog, but not PID 1, which is woken by that death and looks at the clock.
+# watchdog as often as it likes, but not PID 1, whose `wait` for one that is dead already returns at once.
 while :; do
-    woken=0
-    wait $program
-    code=$?
-    [ $code -gt 128 ] || break
-    if kill -0 $program 2>/dev/null; then
-        read_now
-        [ "$now" -lt $end ] || exit 124
-        kill -0 $watchdog 2>/dev/null || watch_over $((end - now))
-        continue
-    fi
-    [ $cut_short = 1 ] && [ $woken = 0 ] && break
-    # Either it was cut short and the second answer is the true one, or the first was and the second is "no such job".
-    wait $program
-    again=$?
-    [ $again = 127 ] && [ $cut_short = 0 ] || code=$again
-    break
+    wait $watchdog
+    keeper_ended && break
+    read_now
+    [ "$now" -lt $end ] || exit 124
+    kill -0 $watchdog || watch_over 0.05
 done
+wait $keeper
+code=$?
 
 # --- What came of it. Nothing below may fork: the program may have left no process free ---------------------------
 kill -9 -1

@@ -11,17 +11,18 @@ use tracing::error;
 
 use crate::engine::{Engine, EngineState, EngineTrouble, PullError};
 use crate::error::RunError;
-use crate::event::{Event, ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
+use crate::event::{Event, ImageState, ImageStatus, LiveRun, Snapshot};
 use crate::executor::cancelled_early;
 use crate::language::Language;
+use crate::pool::Stock;
 use crate::queue::FairQueue;
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
-use super::image::{self, Image};
+use super::image::Image;
 use super::owner;
 use super::pending::{Answered, Pending};
-use super::task::{self, Done, Note, RunTask};
+use super::task::{self, Done, Note};
 use super::{Parts, visible_state};
 
 /// Notes of tasks that may wait; a task that finds no room drops its note.
@@ -57,10 +58,12 @@ pub(super) enum Command {
 pub(super) struct Actor {
     pub(super) parts: Parts,
     pub(super) concurrency: usize,
-    enabled: bool,
-    stopping: bool,
+    pub(super) enabled: bool,
+    pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
-    walls: Walls,
+    pub(super) walls: Walls,
+    /// What the pool was told last.
+    pub(super) stocked: Option<Stock>,
     pub(super) images: BTreeMap<String, Image>,
     pub(super) queue: FairQueue<Box<Pending>>,
     pub(super) live: HashMap<RunId, Live>,
@@ -71,21 +74,21 @@ pub(super) struct Actor {
     tasks: JoinSet<Done>,
     /// What a task was for, should it panic.
     purposes: HashMap<Id, Purpose>,
-    notes: (mpsc::Sender<Note>, mpsc::Receiver<Note>),
+    pub(super) notes: (mpsc::Sender<Note>, mpsc::Receiver<Note>),
     snapshots: watch::Sender<Snapshot>,
     events: broadcast::Sender<Event>,
 }
 
 pub(super) struct Live {
-    client: ClientId,
+    pub(super) client: ClientId,
     pub(super) shown: LiveRun,
-    cancel: CancellationToken,
+    pub(super) cancel: CancellationToken,
     /// Kept until the run is in the history: only then onlookers are told that it is over.
     pub(super) tap: Tap,
 }
 
 /// Whether the current engine has been seen to hold every wall.
-enum Walls {
+pub(super) enum Walls {
     Unproved,
     Checking,
     Held,
@@ -109,6 +112,7 @@ impl Actor {
             images: Vec::new(),
             running: Vec::new(),
             queued: Vec::new(),
+            warm: 0,
         };
         let (snapshots, receiver) = watch::channel(snapshot);
         let mut actor = Self {
@@ -117,6 +121,7 @@ impl Actor {
             stopping: false,
             engine: None,
             walls: Walls::Unproved,
+            stocked: None,
             images: images.into(),
             queue: FairQueue::new(parts.settings.queue as usize),
             live: HashMap::new(),
@@ -135,8 +140,10 @@ impl Actor {
     }
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut warm = self.parts.leases.pool.watch();
         loop {
             tokio::select! {
+                Ok(()) = warm.changed() => {}
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,
@@ -146,6 +153,7 @@ impl Actor {
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
             }
             self.advance();
+            self.stock();
             self.publish();
             self.settle();
             if self.stopping && self.tasks.is_empty() {
@@ -401,104 +409,14 @@ impl Actor {
         }
     }
 
-    /// Does whatever can be done now.
-    fn advance(&mut self) {
-        for abandoned in self.queue.take_where(|pending| pending.cancel.is_cancelled()) {
-            let image = self.parts.settings.image(abandoned.spec.language).to_owned();
-            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
-            self.answer(abandoned, Ok(outcome));
-        }
-        if let EngineState::Trouble(trouble) = self.engine_state() {
-            self.refuse_waiting(&RunError::Engine(trouble.clone()), |_| true);
-            for image in self.images.values_mut() {
-                for asked in image.asked.drain(..) {
-                    let _ = asked.send(Err(RunError::Engine(trouble.clone())));
-                }
-            }
-        }
-        let Some(engine) = self.engine.clone() else { return };
-        self.advance_images(&engine);
-        if !self.enabled || self.stopping {
-            return;
-        }
-        self.advance_walls(&engine);
-        if matches!(self.walls, Walls::Held) {
-            self.start_runs(&engine);
-        }
-    }
-
-    fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
-        let wanted: Vec<String> =
-            self.queue.iter().map(|pending| self.parts.settings.image(pending.spec.language).to_owned()).collect();
-        let names: Vec<String> = self.images.keys().cloned().collect();
-        for name in names {
-            let Some(image) = self.images.get_mut(&name) else { continue };
-            if image.busy.is_some() {
-                continue;
-            }
-            let wanted = !self.stopping && (wanted.contains(&name) || !image.asked.is_empty());
-            match image.state {
-                ImageState::Unknown => {
-                    image.busy = Some(CancellationToken::new());
-                    self.spawn(Purpose::Image(name.clone()), image::look(Arc::clone(engine), name));
-                }
-                ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
-                    let cancel = CancellationToken::new();
-                    image.busy = Some(cancel.clone());
-                    image.state = ImageState::Pulling(PullFigure::default());
-                    let pull = image::pull(Arc::clone(engine), name.clone(), self.notes.0.clone(), cancel);
-                    self.spawn(Purpose::Image(name), pull);
-                }
-                ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {}
-            }
-        }
-    }
-
-    fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
-        let ready = self.images.values().find_map(|image| image.ready().cloned());
-        if let (Walls::Unproved, Some(image)) = (&self.walls, ready) {
-            self.walls = Walls::Checking;
-            let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-            self.spawn(Purpose::Walls, task::check_walls(check, Arc::clone(engine), image, leases));
-        }
-    }
-
-    fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
-        while self.live.len() < self.concurrency {
-            let (images, settings) = (&self.images, &self.parts.settings);
-            let ready =
-                |pending: &Pending| images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned();
-            let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
-            let Some(image) = ready(&pending) else { return };
-            let run = pending.spec.id;
-            let live = Live {
-                client: pending.client.id,
-                shown: pending.live(),
-                cancel: pending.cancel.clone(),
-                tap: pending.progress.tap.clone(),
-            };
-            self.live.insert(run, live);
-            let task = RunTask {
-                image_name: self.parts.settings.image(pending.spec.language).to_owned(),
-                pending: *pending,
-                engine: Arc::clone(engine),
-                image,
-                leases: self.parts.leases.clone(),
-                recorder: Arc::clone(&self.parts.recorder),
-                notes: self.notes.0.clone(),
-            };
-            self.spawn(Purpose::Run(run), task.run());
-        }
-    }
-
-    fn refuse_waiting(&mut self, error: &RunError, matches: impl Fn(&Pending) -> bool) {
+    pub(super) fn refuse_waiting(&mut self, error: &RunError, matches: impl Fn(&Pending) -> bool) {
         for pending in self.queue.take_where(|pending| matches(pending)) {
             self.answer(pending, Err(error.clone()));
         }
     }
 
     /// For a run that never had a container.
-    fn answer(&mut self, pending: Box<Pending>, result: Result<crate::run::Outcome, RunError>) {
+    pub(super) fn answer(&mut self, pending: Box<Pending>, result: Result<crate::run::Outcome, RunError>) {
         let (run, recorder) = (pending.spec.id, Arc::clone(&self.parts.recorder));
         let task = async move { Done::Run { run, answered: pending.answer(recorder.as_ref(), result).await } };
         self.spawn(Purpose::Run(run), task);
@@ -560,6 +478,7 @@ impl Actor {
             images: Language::ALL.map(image_status).into(),
             running,
             queued: self.queue.iter().map(|pending| pending.live()).collect(),
+            warm: self.parts.leases.pool.warm(),
         };
         self.snapshots.send_if_modified(|current| {
             let changed = *current != snapshot;

@@ -4,46 +4,123 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use crate::engine::pull::PullFold;
-use crate::engine::{Engine, EngineError, ImageInfo, PullError};
+use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, PullError};
 use crate::error::RunError;
+use crate::language::Language;
+use crate::settings::Settings;
 
 use super::task::{Done, Note};
 
 /// An engine reports each layer many times a second; a window needs ten.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-pub(super) async fn look(engine: Arc<dyn Engine>, image: String) -> Done {
-    let result = engine.image(&image).await.map_err(|error| unavailable(error, &image));
+/// What is to be done once to an image before programs run in it.
+#[derive(Debug, Clone)]
+pub(super) struct Preparation {
+    pub(super) language: Language,
+    pub(super) script: &'static str,
+    pub(super) instance: InstanceId,
+}
+
+impl Preparation {
+    /// Of the images that settings name, those of a language that needs it.
+    pub(super) fn of(image: &str, settings: &Settings, instance: &InstanceId) -> Option<Self> {
+        let language = Language::ALL.into_iter().find(|language| settings.image(*language) == image)?;
+        let script = language.recipe().prepare?;
+        Some(Self { language, script, instance: instance.clone() })
+    }
+
+    /// Another for each base and for each script.
+    pub(super) fn name(&self, base: &ImageInfo) -> String {
+        let hash = Sha256::digest(format!("{}\n{}", base.id, self.script));
+        let short: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("sandtray/{}:{short}", self.language)
+    }
+
+    /// The prepared image of this base, where it has been made.
+    async fn find(&self, engine: &dyn Engine, base: &ImageInfo) -> Result<Option<ImageInfo>, EngineError> {
+        let made = engine.image(&self.name(base)).await?;
+        // An agent is told which official image ran, not our own name for what we made of it.
+        Ok(made.map(|made| ImageInfo { digest: base.digest.clone(), ..made }))
+    }
+
+    /// Slower, but none the worse, where it cannot be made.
+    async fn make(&self, engine: &dyn Engine, base: ImageInfo) -> Result<ImageInfo, EngineError> {
+        if let Some(made) = self.find(engine, &base).await? {
+            return Ok(made);
+        }
+        let derivation = Derivation {
+            base: base.id.clone(),
+            name: self.name(&base),
+            script: self.script,
+            path: self.language.recipe().path,
+            instance: self.instance.clone(),
+        };
+        match engine.derive(&derivation).await {
+            Ok(()) => Ok(self.find(engine, &base).await?.unwrap_or(base)),
+            Err(error) => {
+                warn!(language = %self.language, %error, "could not prepare the image; its programs will start slowly");
+                Ok(base)
+            }
+        }
+    }
+}
+
+/// An image that is here but not prepared counts as not here: nobody may want it, and preparing is work.
+pub(super) async fn look(engine: Arc<dyn Engine>, image: String, preparation: Option<Preparation>) -> Done {
+    let found = async {
+        match (engine.image(&image).await?, preparation) {
+            (Some(base), Some(preparation)) => preparation.find(engine.as_ref(), &base).await,
+            (found, _) => Ok(found),
+        }
+    };
+    let result = found.await.map_err(|error| unavailable(error, &image));
     Done::Image { image, result }
 }
 
 pub(super) async fn pull(
     engine: Arc<dyn Engine>,
     image: String,
+    preparation: Option<Preparation>,
     notes: mpsc::Sender<Note>,
     cancel: CancellationToken,
 ) -> Done {
-    let fetched = tokio::select! {
-        () = cancel.cancelled() => Err(PullError::Cancelled),
-        fetched = fetch(engine.as_ref(), &image, &notes) => fetched,
-    };
-    let result = match fetched {
-        Ok(()) => match engine.image(&image).await {
-            Ok(Some(info)) => Ok(Some(info)),
-            Ok(None) => Err(failed(
-                &image,
-                PullError::Other { message: "the engine says it fetched it, but does not have it.".into() },
-            )),
-            Err(error) => Err(unavailable(error, &image)),
-        },
-        Err(error) => Err(failed(&image, error)),
+    let result = tokio::select! {
+        () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
+        result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Some),
     };
     Done::Image { image, result }
+}
+
+/// Fetches what is not here, and prepares what needs it.
+async fn bring(
+    engine: &dyn Engine,
+    image: &str,
+    preparation: Option<Preparation>,
+    notes: &mpsc::Sender<Note>,
+) -> Result<ImageInfo, RunError> {
+    let find = || async { engine.image(image).await.map_err(|error| unavailable(error, image)) };
+    let base = match find().await? {
+        Some(here) => here,
+        None => {
+            fetch(engine, image, notes).await.map_err(|error| failed(image, error))?;
+            find().await?.ok_or_else(|| {
+                let message = "the engine says it fetched it, but does not have it.".into();
+                failed(image, PullError::Other { message })
+            })?
+        }
+    };
+    match preparation {
+        Some(preparation) => preparation.make(engine, base).await.map_err(|error| unavailable(error, image)),
+        None => Ok(base),
+    }
 }
 
 async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> Result<(), PullError> {

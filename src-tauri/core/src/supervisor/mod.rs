@@ -1,10 +1,11 @@
 //! The one owner of the state: the switch, the queue, the live runs, the engine, the images. [`Supervisor`] is the handle
-//! that others hold; what happens is decided in [`actor`], one message at a time, and done in tasks that report back.
+//! that others hold; what happens is decided in [`actor`] and [`schedule`], one message at a time, and done in tasks that report back.
 
 mod actor;
 mod image;
 mod owner;
 mod pending;
+mod schedule;
 mod task;
 
 use std::fmt;
@@ -25,7 +26,7 @@ use crate::executor::Asked;
 pub use crate::executor::Progress;
 use crate::language::Language;
 use crate::lease::Leases;
-use crate::run::{Client, ClientId, Outcome, RunId, RunSpec};
+use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
 
 use actor::{Actor, Command};
@@ -76,7 +77,13 @@ pub struct Record<'a> {
 /// Proves with a real run that an engine holds every wall.
 #[async_trait]
 pub trait WallCheck: fmt::Debug + Send + Sync {
-    async fn check(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, leases: &Leases) -> Result<(), RunError>;
+    async fn check(
+        &self,
+        engine: &Arc<dyn Engine>,
+        image: &ImageInfo,
+        leases: &Leases,
+        limits: &Limits,
+    ) -> Result<(), RunError>;
 }
 
 impl Supervisor {

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -16,9 +17,12 @@ use crate::settings::Settings;
 use crate::tap::Onlooker;
 
 use super::actor::{Actor, Purpose};
-use super::image::{self, Image};
+use super::image::{self, Image, Preparation};
 use super::task::Done;
 use super::{Supervisor, actor};
+
+const REMOVE_TRIES: u32 = 20;
+const REMOVE_PAUSE: Duration = Duration::from_millis(150);
 
 #[derive(Debug)]
 pub(super) enum Command {
@@ -102,13 +106,13 @@ impl Actor {
         self.parts.settings = settings;
         let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
         let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();
-        for image in forgotten.iter().filter_map(|name| self.images.remove(name)) {
+        for (name, image) in forgotten.into_iter().filter_map(|name| self.images.remove_entry(&name)) {
             // What was asked of the old name is not asked of the new one.
             if let Some(busy) = &image.busy {
                 busy.cancel();
             }
             for asked in image.asked {
-                let _ = asked.send(Err(RunError::Image { image: "of before".into(), error: PullError::Cancelled }));
+                let _ = asked.send(Err(RunError::Image { image: name.clone(), error: PullError::Cancelled }));
             }
         }
         for name in named {
@@ -126,7 +130,8 @@ impl Actor {
     fn remove_image(&mut self, language: Language, reply: oneshot::Sender<Result<(), RemoveError>>) {
         match self.removable(language) {
             Ok((engine, image)) => {
-                let removal = remove(engine, image.clone(), reply);
+                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases.instance);
+                let removal = remove(engine, image.clone(), preparation, reply);
                 self.spawn(Purpose::Image(image), removal);
             }
             Err(error) => drop(reply.send(Err(error))),
@@ -167,15 +172,39 @@ impl Actor {
 }
 
 /// Then looks at what is there: the engine may have kept it.
-async fn remove(engine: Arc<dyn Engine>, image: String, reply: oneshot::Sender<Result<(), RemoveError>>) -> Done {
-    let removed = engine.remove_image(&image).await.map_err(|error| match error {
+async fn remove(
+    engine: Arc<dyn Engine>,
+    image: String,
+    preparation: Option<Preparation>,
+    reply: oneshot::Sender<Result<(), RemoveError>>,
+) -> Done {
+    let removed = remove_both(engine.as_ref(), &image, preparation.as_ref()).await.map_err(|error| match error {
         EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
         error @ (EngineError::NoImage
         | EngineError::NoContainer
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
-    let done = image::look(engine, image).await;
+    let done = image::look(engine, image, preparation).await;
     let _ = reply.send(removed);
     done
+}
+
+/// First what was made of it, or the engine keeps the layers.
+async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Preparation>) -> Result<(), EngineError> {
+    if let (Some(preparation), Some(base)) = (preparation, engine.image(image).await?) {
+        remove_patiently(engine, &preparation.name(&base)).await?;
+    }
+    remove_patiently(engine, image).await
+}
+
+/// Warm containers of the image are being let go of at this moment; until they are gone the engine refuses.
+async fn remove_patiently(engine: &dyn Engine, image: &str) -> Result<(), EngineError> {
+    for _ in 1..REMOVE_TRIES {
+        match engine.remove_image(image).await {
+            Err(EngineError::Refused { .. }) => tokio::time::sleep(REMOVE_PAUSE).await,
+            settled => return settled,
+        }
+    }
+    engine.remove_image(image).await
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
-use tracing::warn;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
 
 use crate::engine::{Engine, EngineError, ImageInfo};
 use crate::error::RunError;
 use crate::event::PullFigure;
-use crate::executor;
+use crate::executor::{self, Progress};
 use crate::janitor::Janitor;
-use crate::lease::{Container, Leases};
-use crate::run::{Outcome, RunId};
+use crate::lease::{Container, Leases, Taken};
+use crate::run::{Limits, Outcome, RunId};
 
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
@@ -78,12 +79,12 @@ impl RunTask {
             None => self.image_name.clone(),
         };
         let cancel = self.pending.cancel.clone();
-        let lease = tokio::select! {
+        let taken = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
-            lease = self.leases.take(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
+            taken = self.leases.take(&self.engine, &self.image, spec) => taken.map_err(Failure::of)?,
         };
-        self.pending.progress.tap.meter(lease.container.meter());
+        self.pending.progress.tap.meter(taken.lease.container.meter());
         let mut progress = std::mem::take(&mut self.pending.progress);
         let (started, starts) = oneshot::channel();
         let caller = progress.started.replace(started);
@@ -95,9 +96,34 @@ impl RunTask {
                 let _ = caller.map(|caller| caller.send(()));
             }
         };
-        let execute = executor::execute(lease, spec, image, self.pending.asked, progress, &cancel);
+        let execute = self.execute(taken, image, progress, &cancel);
         let (result, ()) = tokio::join!(execute, tell);
-        result.map_err(Failure::Run)
+        result
+    }
+
+    /// A warm container that turns out to be dead is made good by a new one, and the caller notices nothing.
+    async fn execute(
+        &self,
+        taken: Taken,
+        image: String,
+        mut progress: Progress,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, Failure> {
+        let (spec, asked) = (&self.pending.spec, self.pending.asked);
+        let Taken { lease, warm, busy: _busy } = taken;
+        let result = executor::execute(lease, spec, image.clone(), asked, &mut progress, cancel).await;
+        let may_have_died = warm && result.is_err() && progress.started.is_some();
+        if !may_have_died {
+            return result.map_err(Failure::Run);
+        }
+        debug!(run = %spec.id, "a warm container was dead; making a new one");
+        let lease = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, asked)),
+            lease = self.leases.make(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
+        };
+        progress.tap.meter(lease.container.meter());
+        executor::execute(lease, spec, image, asked, &mut progress, cancel).await.map_err(Failure::Run)
     }
 }
 
@@ -127,7 +153,7 @@ impl From<Failure> for RunError {
     }
 }
 
-/// Removes what earlier starts of this service left behind, and anything of this start that nobody knows any more.
+/// Removes what earlier starts of this service left behind.
 pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases, janitor: Janitor) -> Done {
     match engine.containers().await {
         Ok(containers) => {
@@ -150,8 +176,9 @@ pub(super) async fn check_walls(
     engine: Arc<dyn Engine>,
     image: ImageInfo,
     leases: Leases,
+    limits: Limits,
 ) -> Done {
-    let result = check.check(&engine, &image, &leases).await;
+    let result = check.check(&engine, &image, &leases, &limits).await;
     Done::Walls { engine, result }
 }
 

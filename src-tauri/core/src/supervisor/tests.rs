@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::fake::Fake;
 use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};
 use crate::janitor::Janitor;
+use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};
 use std::sync::Mutex;
 
@@ -28,7 +29,7 @@ struct Trusting;
 
 #[async_trait]
 impl WallCheck for Trusting {
-    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
         Ok(())
     }
 }
@@ -38,6 +39,7 @@ struct Rig {
     fake: Fake,
     memory: Arc<Memory>,
     connections: watch::Sender<Connection>,
+    pool: Pool,
 }
 
 impl Rig {
@@ -52,15 +54,17 @@ impl Rig {
         let instance = InstanceId { home: "home".into(), boot: "boot".into() };
         let memory = Arc::new(Memory::default());
         let (connections, receiver) = watch::channel(ready(&fake));
+        let leases = Leases::new(janitor, instance);
+        let pool = leases.pool.clone();
         let (supervisor, _) = Supervisor::spawn(Parts {
             settings,
-            leases: Leases { janitor, instance },
+            leases,
             recorder: memory.clone(),
             wall_check,
             connections: receiver,
             nudge: Arc::new(|| ()),
         });
-        Self { supervisor, fake, memory, connections }
+        Self { supervisor, fake, memory, connections, pool }
     }
 
     fn new() -> Self {
@@ -337,7 +341,7 @@ struct NoWall;
 
 #[async_trait]
 impl WallCheck for NoWall {
-    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases) -> Result<(), RunError> {
+    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
         let endpoint = engine.endpoint().clone();
         Err(RunError::Engine(EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }))
     }
@@ -436,4 +440,43 @@ async fn a_removal_that_fails_is_tried_again() {
     rig.fake.set_trouble(None);
     rig.supervisor.set_enabled(false).await;
     assert_eq!(rig.containers().await, 0);
+}
+
+#[tokio::test]
+async fn a_warm_container_that_dies_under_a_call_is_made_good() {
+    let rig = Rig::new();
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.fake.make_frail(1);
+    tokio::spawn(rig.pool.clone().keep(CancellationToken::new()));
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while rig.pool.warm() == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+    .expect("a warm container");
+    let outcome = rig.start(1, "out fine").result().await.unwrap();
+    assert_eq!((outcome.status, &outcome.stdout.bytes[..]), (Status::Ok, &b"fine\n"[..]));
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+}
+
+#[tokio::test]
+async fn a_language_that_needs_it_runs_in_an_image_that_was_prepared_once() {
+    const GO: &str = "golang:1.24-bookworm";
+    let rig = Rig::with(Fake::new(), |_| ());
+    rig.fake.script_pull(GO, vec![]);
+    for _ in 0..3 {
+        let outcome = rig.start_spec(1, spec(Language::Go, "exit 0")).result().await.unwrap();
+        assert_eq!(outcome.image, format!("{GO}@sha256:digest-of-{GO}"), "an agent hears of the official image");
+    }
+    assert_eq!((rig.fake.pulls_begun(), rig.fake.derived()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
+    let rig = Rig::with(Fake::new().with_image("golang:1.24-bookworm"), |_| ());
+    rig.fake.refuse_to_derive();
+    assert_eq!(rig.start_spec(1, spec(Language::Go, "exit 0")).status().await, Status::Ok);
+    assert_eq!(rig.fake.pulls_begun(), 0, "the image was here");
 }

@@ -1,4 +1,4 @@
-// What crosses between the window and the app, as the Rust side generates it, and the few names that only the window has.
+// What crosses between the window and the app, as the Rust side generates it.
 
 export type { CommandError } from './generated/CommandError';
 export type { EngineFacts } from './generated/EngineFacts';
@@ -11,7 +11,9 @@ export type { ImageView } from './generated/ImageView';
 export type { Language } from './generated/Language';
 export type { LiveEvent } from './generated/LiveEvent';
 export type { LiveRunView } from './generated/LiveRunView';
+export type { Navigate } from './generated/Navigate';
 export type { OwnerSnapshot } from './generated/OwnerSnapshot';
+export type { Page } from './generated/Page';
 export type { Piece } from './generated/Piece';
 export type { Preview } from './generated/Preview';
 export type { RecentRun } from './generated/RecentRun';
@@ -27,9 +29,3 @@ export type { TroubleView } from './generated/TroubleView';
 export type { WindowEvent } from './generated/WindowEvent';
 
 export type Status = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled';
-export type Page = 'overview' | 'runs' | 'settings';
-
-export interface Navigate {
-  page: Page;
-  run_id?: string | null;
-}

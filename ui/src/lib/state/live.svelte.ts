@@ -74,9 +74,10 @@ class Live {
   /** Watches these, the first of them first, and lets the others go. */
   follow(runIds: readonly string[]): void {
     const wanted = runIds.slice(0, MOST_WATCHED);
+    // First the old ones go: the app lets a window watch only so many.
+    for (const [id, watch] of this.watches) if (!wanted.includes(id)) watch.close();
     const next = new Map<string, Watch>();
     for (const id of wanted) next.set(id, this.watches.get(id) ?? new Watch(id));
-    for (const [id, watch] of this.watches) if (!next.has(id)) watch.close();
     const same = next.size === this.watches.size && [...next.keys()].every((id) => this.watches.has(id));
     if (!same) this.watches = next;
   }

@@ -1,4 +1,4 @@
-// The owner's settings: a change is checked, sent at once, and stands only when the app has it.
+// The owner's settings: a change is sent at once and stands only when the app has it.
 
 import { applySettings, asError, readSettings } from '../ipc/client';
 import type { CommandError, Settings } from '../ipc/types';
@@ -32,10 +32,10 @@ class SettingsState {
   }
 
   private async apply(field: string, edit: (settings: Settings) => void): Promise<boolean> {
-    if (!this.saved) return false;
-    const wanted = structuredClone(this.saved);
-    edit(wanted);
     try {
+      // What is saved by now: the tray, or a hand in the file, may have changed something else.
+      const wanted = structuredClone(await readSettings());
+      edit(wanted);
       this.saved = (await applySettings(wanted)) ?? wanted;
       this.fault(field, null);
       return true;

@@ -3,6 +3,7 @@
 //! Every request has a deadline of ours: bollard's covers the headers only, and a hung engine may send those and stop.
 
 mod attach;
+mod derive;
 mod errors;
 mod names;
 mod pulling;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::errors::Error;
-use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, SystemVersion};
+use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, ImageInspect, SystemVersion};
 use bollard::query_parameters::{
     CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions, StatsOptions, TopOptions,
 };
@@ -27,8 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::health::Connector;
 use super::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Endpoint, Engine, EngineError, EngineInfo, EngineTrouble,
-    Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
 };
 use crate::run::RunId;
 use errors::{engine_error, is_status, unusable};
@@ -179,6 +180,11 @@ fn check_version(endpoint: &Endpoint, version: &SystemVersion) -> Result<(), Eng
     }
 }
 
+/// The engine makes a volume for each in every container, whatever the container's own config says.
+fn declares_volumes(image: &ImageInspect) -> bool {
+    image.config.as_ref().and_then(|config| config.volumes.as_ref()).is_some_and(|volumes| !volumes.is_empty())
+}
+
 /// "Docker" and "Podman" in their users' words, or what it calls itself.
 fn engine_name(version: &SystemVersion) -> String {
     let components = version.components.as_deref().unwrap_or_default();
@@ -219,6 +225,10 @@ impl Engine for Docker {
             }
         };
         let image = self.within(IMAGE_DEADLINE, "look for an image", call).await?;
+        if image.as_ref().is_some_and(declares_volumes) {
+            let message = "it declares volumes: places on the host's disk that a program could write to".into();
+            return Err(EngineError::Refused { doing: "use this image", message });
+        }
         Ok(image.map(|image| ImageInfo {
             id: image.id.unwrap_or_default(),
             digest: names::digest_of(name, image.repo_digests.as_deref().unwrap_or_default()),
@@ -242,6 +252,10 @@ impl Engine for Docker {
             }
         };
         self.within(REMOVE_IMAGE_DEADLINE, "remove an image", call).await
+    }
+
+    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+        derive::derive(self, derivation).await
     }
 
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {

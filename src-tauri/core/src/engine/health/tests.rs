@@ -85,6 +85,10 @@ impl Engine for Scripted {
     async fn remove_image(&self, _: &str) -> Result<(), EngineError> {
         unreachable!("health removes nothing")
     }
+    async fn derive(&self, _: &crate::engine::Derivation) -> Result<(), EngineError> {
+        unreachable!("health creates nothing")
+    }
+
     async fn create(&self, _: &ContainerSpec) -> Result<ContainerId, EngineError> {
         unreachable!("health creates nothing")
     }

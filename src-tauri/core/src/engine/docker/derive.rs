@@ -1,0 +1,60 @@
+//! Makes an image of another. Whatever becomes of it, and of whoever asked, the container that it takes is removed.
+
+use std::time::Duration;
+
+use bollard::models::ContainerConfig;
+use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions};
+use tokio::time::{Instant, sleep};
+
+use super::{CREATE_DEADLINE, Docker, START_DEADLINE};
+use crate::engine::{ContainerId, Derivation, Engine, EngineError, container};
+
+/// Compiling Go's standard library takes half a minute on two cores.
+const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
+/// The engine copies what the script left: 165 MB for Go.
+const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(200);
+
+pub(super) async fn derive(docker: &Docker, derivation: &Derivation) -> Result<(), EngineError> {
+    let (docker, derivation) = (docker.clone(), derivation.clone());
+    // A task of its own, so that a caller who gives up leaves no container behind.
+    let whole = tokio::spawn(async move {
+        let options = None::<CreateContainerOptions>;
+        let call = docker.client.create_container(options, container::preparing(&derivation));
+        let id = ContainerId(docker.within(CREATE_DEADLINE, "create a container", call).await?.id);
+        let made = make(&docker, &id, &derivation.name).await;
+        docker.remove(&id).await.and(made)
+    });
+    whole.await.unwrap_or_else(|error| refused(error.to_string()))
+}
+
+async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), EngineError> {
+    docker.within(START_DEADLINE, "start a container", docker.client.start_container(&id.0, None)).await?;
+    let end = Instant::now() + SCRIPT_DEADLINE;
+    let exit = loop {
+        let exit = docker.exit(id).await?;
+        if !exit.running {
+            break exit;
+        }
+        if Instant::now() > end {
+            return refused(format!("it took longer than {} s", SCRIPT_DEADLINE.as_secs()));
+        }
+        sleep(POLL).await;
+    };
+    if exit.exit_code != 0 {
+        return refused(format!("it ended with {}", exit.exit_code));
+    }
+    let (repo, tag) = name.rsplit_once(':').unwrap_or((name, "latest"));
+    let options = CommitContainerOptions {
+        container: Some(id.0.clone()),
+        repo: Some(repo.into()),
+        tag: Some(tag.into()),
+        ..CommitContainerOptions::default()
+    };
+    let call = docker.client.commit_container(options, ContainerConfig::default());
+    docker.within(COMMIT_DEADLINE, "keep a prepared image", call).await.map(drop)
+}
+
+fn refused(message: String) -> Result<(), EngineError> {
+    Err(EngineError::Refused { doing: "prepare an image", message })
+}

@@ -1,0 +1,2 @@
+print("about to divide")
+print(1 / 0)

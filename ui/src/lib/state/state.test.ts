@@ -1,0 +1,130 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { HistoryFilter, HistoryPage, RunRow, Settings } from '../ipc/types';
+import * as client from '../ipc/client';
+import { belongs, HistoryList, NO_FILTERS } from './history.svelte';
+import { owner } from './owner.svelte';
+import { settings } from './settings.svelte';
+
+vi.mock('../ipc/client', async (original) => ({
+  ...(await original<typeof client>()),
+  historyPage: vi.fn(),
+  historyStats: vi.fn(),
+  readSettings: vi.fn(),
+  applySettings: vi.fn(),
+  subscribe: vi.fn(),
+}));
+
+const run = (at: number, more: Partial<RunRow> = {}) =>
+  ({ run_id: `r${at}`, at_ms: at, client: 'agent', language: 'python', label: null, status: 'ok', seconds: 1, ...more }) as RunRow;
+const TOTAL = 3000;
+
+function pages(filter: HistoryFilter): HistoryPage {
+  const from = Number(filter.before ?? 0);
+  const to = Math.min(TOTAL, from + filter.limit);
+  return { runs: Array.from({ length: to - from }, (_, at) => run(from + at)), next: to < TOTAL ? String(to) : null };
+}
+
+describe('the list of past runs', () => {
+  beforeEach(() => {
+    vi.mocked(client.historyPage).mockReset().mockImplementation(async (filter) => pages(filter));
+    vi.mocked(client.historyStats).mockReset().mockResolvedValue({ runs: TOTAL, bytes: 1 });
+  });
+
+  it('is as tall as the history and reads only what is wanted', async () => {
+    const list = new HistoryList();
+    await list.start(NO_FILTERS);
+    await list.need(20);
+    expect([list.rows.length, list.count, list.complete]).toEqual([600, TOTAL, false]);
+    await list.need(2999);
+    expect([list.rows.length, list.count, list.complete]).toEqual([TOTAL, TOTAL, true]);
+    expect(new Set(list.rows.map(({ id }) => id)).size).toBe(TOTAL);
+  });
+
+  it('forgets the answer to a question that is no longer asked', async () => {
+    const list = new HistoryList();
+    let answer!: (page: HistoryPage) => void;
+    vi.mocked(client.historyPage).mockImplementationOnce(() => new Promise((resolve) => (answer = resolve)));
+    const first = list.start({ ...NO_FILTERS, text: 'slow' });
+    await list.start({ ...NO_FILTERS, text: 'quick' });
+    answer({ runs: [run(1, { run_id: 'late' })], next: null });
+    await first;
+    expect(list.rows.some(({ id }) => id === 'late')).toBe(false);
+    expect(list.filters.text).toBe('quick');
+  });
+
+  it('takes a run that just ended on top, once, and only where it belongs', async () => {
+    const list = new HistoryList();
+    await list.start({ ...NO_FILTERS, status: 'failed' });
+    expect(list.prepend(run(9, { run_id: 'new', status: 'ok' }))).toBe(false);
+    expect(list.prepend(run(9, { run_id: 'new', status: 'failed' }))).toBe(true);
+    expect(list.prepend(run(9, { run_id: 'new', status: 'failed' }))).toBe(false);
+    expect(list.rows[0]?.id).toBe('new');
+    list.remove('new');
+    expect(list.rows[0]?.id).toBe('r0');
+    expect(belongs(run(1), { ...NO_FILTERS, text: 'a' })).toBe(false);
+    expect(belongs(run(1), { ...NO_FILTERS, client: 'agent', language: 'python' })).toBe(true);
+  });
+
+  it('says when it can’t be read', async () => {
+    const list = new HistoryList();
+    vi.mocked(client.historyPage).mockRejectedValueOnce({ code: 'internal', message: 'The disk is gone.', faults: [] });
+    await list.start(NO_FILTERS);
+    expect(list.failure?.message).toBe('The disk is gone.');
+    await list.start(NO_FILTERS);
+    expect(list.failure).toBeNull();
+  });
+});
+
+describe('settings', () => {
+  const saved = { enabled: true, theme: 'system', limits: { seconds: 60 } } as Settings;
+
+  it('change one thing on top of what is saved by then', async () => {
+    let disk = saved;
+    vi.mocked(client.readSettings).mockImplementation(async () => disk);
+    vi.mocked(client.applySettings).mockImplementation(async (wanted) => (disk = wanted));
+    await settings.read();
+    disk = { ...disk, enabled: false };
+    const both = [settings.change('theme', (s) => (s.theme = 'dark')), settings.change('limits.seconds', (s) => (s.limits.seconds = 5))];
+    expect(await Promise.all(both)).toEqual([true, true]);
+    expect(disk).toMatchObject({ enabled: false, theme: 'dark', limits: { seconds: 5 } });
+  });
+
+  it('keep what they were where the app refuses, and say why beside the field', async () => {
+    vi.mocked(client.readSettings).mockResolvedValue(saved);
+    vi.mocked(client.applySettings).mockRejectedValueOnce({
+      code: 'invalid_params', message: 'No.', faults: [{ field: 'limits.seconds', message: 'must be from 0.1 to 3600' }],
+    });
+    await settings.read();
+    expect(await settings.change('limits.seconds', (s) => (s.limits.seconds = 0))).toBe(false);
+    expect(settings.faults['limits.seconds']).toBe('It must be from 0.1 to 3600.');
+    expect(settings.saved?.limits.seconds).toBe(60);
+  });
+});
+
+describe('what the app says of itself', () => {
+  it('is heard until the window stops listening', async () => {
+    let tell!: Parameters<typeof client.subscribe>[0];
+    const ended = vi.fn();
+    vi.mocked(client.subscribe).mockImplementation(async (handler) => {
+      tell = handler;
+      return ended;
+    });
+    const finished = vi.fn();
+    const stopHearing = owner.finished(finished);
+    const stop = owner.start();
+    await Promise.resolve();
+    tell({ kind: 'snapshot', snapshot: { notices: ['set aside'] } as never });
+    tell({ kind: 'notice', text: 'set aside' });
+    tell({ kind: 'notice', text: 'lost' });
+    expect(owner.notices).toEqual(['set aside', 'lost']);
+    owner.closeNotice('set aside');
+    expect(owner.notices).toEqual(['lost']);
+    tell({ kind: 'finished', run: run(1) });
+    stopHearing();
+    stop();
+    tell({ kind: 'finished', run: run(2) });
+    expect(finished).toHaveBeenCalledTimes(1);
+    expect(ended).toHaveBeenCalledTimes(1);
+  });
+});
