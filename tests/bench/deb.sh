@@ -6,7 +6,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 
 PATH=$HOME/.cargo/bin:$PATH
-command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.95 or newer"
+command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.91 or newer"
 [ -x ui/node_modules/.bin/tauri ] || npm --prefix ui ci --no-audit --no-fund
 timed "command line" cargo build --release --locked -p sandtray
 # The bundler takes it from beside the app.

@@ -9,6 +9,7 @@ mod driver;
 mod history;
 mod life;
 mod notifications;
+mod pull;
 mod switch;
 mod tray;
 mod walls;

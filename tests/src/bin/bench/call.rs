@@ -49,10 +49,11 @@ pub(crate) async fn measure() -> Value {
             exec.median(),
             bare.median()
         );
+        parts.print();
         report.insert(
             language.into(),
             json!({
-                "call": call.json(), "with_files": filed.json(), "docker_run": run.json(), "docker_exec": exec.json(),
+                "call": call.json(), "parts": parts.json(), "with_files": filed.json(), "docker_run": run.json(), "docker_exec": exec.json(),
                 "bare": bare.json(), "docker_run_to_call": round(run_ratio), "call_to_bare": round(bare_ratio),
             }),
         );

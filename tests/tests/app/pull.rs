@@ -1,0 +1,66 @@
+//! An image that comes from a registry, as the window and the tray tell of it.
+
+use sandtray_tests::rig::registry;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+use crate::desktop::Desktop;
+use crate::driver::Window;
+
+/// The base has been pulled already, so that what is left is one layer of this test's own: random, for it to take a while.
+const LARGE: &str = "head -c 100000000 /dev/urandom > /large";
+
+async fn docker(arguments: &[&str]) {
+    let output = Command::new("docker").args(arguments).output().await.expect("the docker command");
+    assert!(output.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Kept in the registry from one test run to the next: it is large.
+async fn is_published() -> bool {
+    let mut registry = TcpStream::connect(registry()).await.expect("the bench's registry");
+    registry.write_all(b"GET /v2/tests/large/tags/list HTTP/1.0\r\n\r\n").await.expect("a question");
+    let mut answer = String::new();
+    registry.read_to_string(&mut answer).await.expect("an answer");
+    answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200")
+}
+
+/// Makes an image that only the registry has.
+async fn publish(image: &str, container: &str) {
+    docker(&["run", "--name", container, "--network", "none", "alpine:3.22", "sh", "-c", LARGE]).await;
+    docker(&["commit", container, image]).await;
+    docker(&["rm", container]).await;
+    docker(&["push", image]).await;
+    docker(&["rmi", image]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
+    let image = format!("{}/tests/large:1", registry());
+    if !is_published().await {
+        publish(&image, &format!("large-{}", std::process::id())).await;
+    }
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    let mut settings = window.invoke("settings", json!({})).await.expect("settings");
+    settings["images"] = json!({ "javascript": image });
+    window.invoke("apply_settings", json!({ "settings": settings })).await.expect("another image");
+    window.until("Not pulled").await;
+    let javascript = json!({ "language": "javascript" });
+    window.invoke("pull_image", javascript.clone()).await.expect("a pull");
+    tray.until("Fetching JavaScript: ").await;
+    tray.until_gone("Fetching JavaScript: ").await;
+    assert!(!window.text().await.contains("Not pulled"));
+    window.invoke("remove_image", javascript.clone()).await.expect("it goes");
+    window.until("Not pulled").await;
+
+    // Once more, and cancelled on the way.
+    window.invoke("pull_image", javascript.clone()).await.expect("a pull");
+    tray.until("Fetching JavaScript: ").await;
+    window.invoke("cancel_pull", javascript).await.expect("a cancel");
+    tray.until_gone("Fetching JavaScript: ").await;
+    window.until("Not pulled").await;
+    tray.press("Quit").await;
+}
