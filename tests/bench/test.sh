@@ -22,4 +22,3 @@ timed "window: units" npm --prefix ui test
 timed "window: in a browser" npm --prefix ui run test:window
 timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 timed "cargo test" cargo test --workspace --locked
-timed "window: types and units" bash -c "npm --prefix ui run check && npm --prefix ui test"

@@ -55,7 +55,7 @@ async fn settings_from_the_window_hold_at_once_and_after_a_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_the_next_start_sweeps_and_works() {
-    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let desktop = Desktop::with(Settings { enabled: true, warm: 0, ..Settings::default() }).await;
     let mut app = desktop.app().await;
     let tray = desktop.tray().await;
     tray.until("Ready").await;

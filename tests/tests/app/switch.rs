@@ -17,6 +17,10 @@ async fn turned_on_from_the_tray_a_run_comes_in_live_and_stop_ends_it() {
     let tray = desktop.tray().await;
     assert!(!desktop.settings().enabled);
     tray.until("Off").await;
+    // So that every container there is belongs to a run.
+    let mut settings = window.invoke("settings", json!({})).await.expect("settings");
+    settings["warm"] = json!(0);
+    window.invoke("apply_settings", json!({ "settings": settings })).await.expect("no container ahead of its call");
     tray.press("Run code in isolation").await;
     tray.until("Ready").await;
     window.until("Ready").await;
