@@ -34,6 +34,5 @@ async fn bad_requests_are_refused_by_field_and_nothing_is_lost() {
     agent.send_line("{ this is no JSON").await;
     assert_eq!(agent.next().await["error"]["code"], -32700);
     assert_eq!(agent.run(python("print('alive')")).await["stdout"], "alive\n");
-    assert_eq!(rig.containers().await.min(1), rig.containers().await, "refusals made no containers");
     rig.stop().await;
 }

@@ -2,6 +2,7 @@
 //! and run programs of a few words, one a line:
 //!
 //! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `die` (no trailer), `oom`,
+//! `early BYTES` (on standard error, ahead of the start line; first line only),
 //! `wait NAME` (until [`Fake::open`] is called with that name).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -320,6 +321,9 @@ struct Stage {
 impl Stage {
     /// None once nobody reads any more.
     async fn perform(mut self, program: &str, mut stdin: BufReader<DuplexStream>) -> Option<Exit> {
+        if let Some(bytes) = program.lines().next().and_then(|line| line.strip_prefix("early ")) {
+            self.say(Stream::Stderr, &vec![b'x'; bytes.parse().unwrap_or(0)]).await?;
+        }
         self.say(Stream::Stdout, &[&self.mark, " start\n".as_bytes()].concat()).await?;
         let mut code = 0;
         for line in program.lines() {

@@ -29,6 +29,9 @@ const COLLECT_GRACE: Duration = Duration::from_secs(2);
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
+/// Of what a container said that never started its program, for the error.
+const MAX_SAID: usize = 300;
+
 /// 128 + SIGKILL: what a shell would say of a program that Sandtray killed.
 const KILLED: i32 = 137;
 /// PID 1's own exit code where its watchdog ended the run.
@@ -186,8 +189,13 @@ impl<'a> Run<'a> {
                 None
             }
         }
-        .or_else(|| (self.stdout.is_fatal() || self.stderr.is_fatal()).then_some(Cause::OutputLimit))
+        .or_else(|| self.is_over_cap().then_some(Cause::OutputLimit))
         .or_else(|| (self.complete && self.stderr_mark.is_none()).then_some(Cause::Complete))
+    }
+
+    /// Not before the start line was read: the two streams have no common order, and a flood on one may overtake it.
+    fn is_over_cap(&self) -> bool {
+        self.began.is_some() && (self.stdout.is_fatal() || self.stderr.is_fatal())
     }
 
     fn take_stdout(&mut self, bytes: Bytes, deadline: &mut Instant) -> Option<Cause> {
@@ -282,7 +290,7 @@ impl<'a> Run<'a> {
         image: String,
     ) -> Result<Outcome, RunError> {
         let said = self.stderr.finish().await.bytes;
-        let said = String::from_utf8_lossy(&said);
+        let said: String = String::from_utf8_lossy(&said).trim().chars().take(MAX_SAID).collect();
         let fault = match cause {
             Cause::Cancelled => {
                 drop(container);
@@ -292,9 +300,9 @@ impl<'a> Run<'a> {
             Cause::StreamFailed(EngineError::Unavailable(trouble)) => return Err(RunError::Engine(trouble)),
             Cause::StreamFailed(error) => error.to_string(),
             Cause::Deadline => format!("the container of {image} was not ready within {} s", SETUP_LIMIT.as_secs()),
-            Cause::Broken(what) => format!("the image {image} cannot run programs ({what}); it said: {}", said.trim()),
+            Cause::Broken(what) => format!("the image {image} cannot run programs ({what}); it said: {said}"),
             Cause::StreamEnded | Cause::Complete | Cause::OutputLimit => {
-                format!("the container of {image} ended before the program started; it said: {}", said.trim())
+                format!("the container of {image} ended before the program started; it said: {said}")
             }
         };
         Err(RunError::Internal(fault))

@@ -429,6 +429,13 @@ async fn a_stream_at_its_cap_is_fine_and_one_byte_more_ends_the_run() {
 }
 
 #[tokio::test]
+async fn a_flood_that_overtakes_the_start_line_is_judged_once_that_is_read() {
+    let rig = Rig::new();
+    let outcome = rig.start(1, &format!("early {}\nhang", limits().output_bytes + 1)).result().await.unwrap();
+    assert_eq!((outcome.status, outcome.exit_code), (Status::OutputLimit, 137));
+}
+
+#[tokio::test]
 async fn a_removal_that_fails_is_tried_again() {
     let rig = Rig::new();
     let run = rig.start(1, "hang");
