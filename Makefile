@@ -2,29 +2,45 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help setup build run demo test bench down clean
+.PHONY: help setup setup-app build run demo test bench screenshots icons deb down clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-setup: ## install the Debian packages that are missing
+setup: ## install the Debian packages that the service and its tests need
 	@tests/bench/packages.sh
 
-build: setup ## build everything
+setup-app: ## install what the desktop app needs besides
+	@tests/bench/packages.sh tests/bench/packages.txt tests/bench/packages-app.txt
+
+build: setup-app ## build everything
 	cargo build --workspace
 
-run: demo ## see it work
+run: setup-app ## open the app, with an engine and images made here if there are none
+	@tests/bench/up.sh --if-offline
+	@tests/bench/app.sh
 
 demo: setup ## run a program in a sandbox, with an engine and images made here if there are none
 	@tests/bench/up.sh --if-offline
 	@tests/bench/demo.sh
 
-test: setup ## every check and every test, on a real engine
+test: setup-app ## every check and every test, on a real engine
 	@tests/bench/test.sh
 
 bench: setup ## measure how long runs take
 	@tests/bench/up.sh
-	cargo run --release -p sandtray-tests --bin bench
+	cargo build --release -p sandtray -p sandtray-tests --bins
+	target/release/bench
+
+screenshots: setup-app ## a picture of every page and state, in ui/shots
+	npm --prefix ui ci
+	npm --prefix ui run screenshots
+
+icons: ## render every picture from the drawings in icons/
+	@icons/render.sh
+
+deb: setup-app ## a Debian package of the app and the command line, in target/release/bundle/deb
+	@tests/bench/deb.sh
 
 down: ## stop the engine and the registry that were started here
 	@tests/bench/down.sh

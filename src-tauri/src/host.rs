@@ -7,6 +7,7 @@ use sandtray_core::instance::InstanceError;
 use sandtray_core::paths::Paths;
 use sandtray_core::service::{self, Options, Service, StartError};
 use tauri::{AppHandle, Manager};
+use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::desk::Desk;
@@ -73,15 +74,20 @@ async fn serve(app: &AppHandle, service: Service, first_start: bool) {
     let desk = app.state::<Desk>();
     let here = desk.open(&service);
     let over = desk.quit.child_token();
-    let _over = over.clone().drop_guard();
-    tokio::spawn(picture::keep(app.clone(), Arc::clone(&here), first_start, over.clone()));
-    tokio::spawn(notify::watch(app.clone(), here, over));
+    let mut parts = JoinSet::new();
+    parts.spawn(picture::keep(app.clone(), Arc::clone(&here), first_start, over.clone()));
+    parts.spawn(notify::watch(app.clone(), here, over));
     if first_start && let Err(failure) = window::open(app, None) {
         error!(%failure, "the window did not open");
     }
     desk.quit.cancelled().await;
     desk.close();
     desk.views.end();
+    while let Some(ended) = parts.join_next().await {
+        if let Err(failure) = ended {
+            error!(%failure, "a part of the app failed");
+        }
+    }
     if tokio::time::timeout(QUIT_LIMIT, service.shutdown()).await.is_err() {
         error!("the engine did not let go in time; the next start removes what is left");
     }

@@ -32,7 +32,7 @@ pub(crate) async fn keep(app: AppHandle, here: Arc<Here>, first_start: bool, ove
             service: ServiceView::Here,
             enabled: core.enabled,
             engine: present::engine(&core.engine),
-            warm: None,
+            warm: u32::try_from(core.warm).ok().filter(|_| core.enabled),
             images,
             running: core.running.iter().map(present::live).collect(),
             queued: core.queued.iter().map(present::live).collect(),

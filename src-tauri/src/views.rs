@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Runs watched at the same time; a window shows one.
-const MAX_WATCHED: usize = 16;
+/// Runs watched at the same time: as many as may run.
+const MAX_WATCHED: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Views(Mutex<View>);

@@ -16,5 +16,9 @@ esac
 timed "bench up" "$here/up.sh"
 
 timed "cargo fmt" cargo fmt --check
+timed "npm ci" npm --prefix ui ci
+timed "window: types" npm --prefix ui run check
+timed "window: units" npm --prefix ui test
+timed "window: in a browser" npm --prefix ui run test:window
 timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 timed "cargo test" cargo test --workspace --locked

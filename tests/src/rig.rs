@@ -185,7 +185,7 @@ pub fn serving_process(folder: &Path) -> tokio::process::Command {
 }
 
 /// A program of this workspace. `cargo test --workspace` builds it; on its own, `cargo build` does.
-fn built(name: &str) -> std::path::PathBuf {
+pub fn built(name: &str) -> std::path::PathBuf {
     let this = std::env::current_exe().expect("the path of this program");
     // A test is in target/PROFILE/deps, the bench in target/PROFILE itself.
     let beside =

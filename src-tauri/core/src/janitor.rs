@@ -10,8 +10,8 @@ use tracing::{debug, warn};
 
 use crate::engine::{ContainerId, Engine, EngineError};
 
-/// Removals at once. Each costs the engine about 30 ms of a CPU.
-const WORKERS: usize = 4;
+/// Removals at once. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
+const WORKERS: usize = 2;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// Then the next sweep has to find it.

@@ -1,5 +1,6 @@
 //! One live run, while the window shows it: its output as it comes, and what it uses.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::collector::CharacterGate;
@@ -18,6 +19,8 @@ use crate::dto::live::LiveEvent;
 use crate::picture::COALESCE;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+/// CPU is told over so many samples: some engines count in whole seconds.
+const SMOOTH: usize = 4;
 
 /// What it printed lately, then what it prints, until it is over, or the window goes, or asks for no more.
 #[command]
@@ -98,7 +101,7 @@ impl Texts {
 }
 
 async fn samples(onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &CancellationToken) -> Sent {
-    let mut before: Option<(Instant, Usage)> = None;
+    let mut earlier: VecDeque<(Instant, Usage)> = VecDeque::with_capacity(SMOOTH);
     loop {
         // A run that waits has no container yet; one that is just going has none any more.
         if let Some(meter) = onlooker.meter()
@@ -106,8 +109,11 @@ async fn samples(onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &Cancel
             && !over.is_cancelled()
         {
             let now = Instant::now();
-            let cpu = before.map_or(0.0, |(then, earlier)| share(earlier, usage, now.duration_since(then)));
-            before = Some((now, usage));
+            let cpu = earlier.front().map_or(0.0, |(then, before)| share(*before, usage, now.duration_since(*then)));
+            if earlier.len() == SMOOTH {
+                earlier.pop_front();
+            }
+            earlier.push_back((now, usage));
             let at_ms = to_millis(SystemTime::now());
             // All zero: it has ended.
             if usage.memory_bytes > 0 {

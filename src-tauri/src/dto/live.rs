@@ -20,7 +20,7 @@ pub enum LiveEvent {
         /// Milliseconds since 1970.
         at_ms: u64,
         memory_bytes: u64,
-        /// CPUs in use since the sample before: 1 is one core at work all the time.
+        /// CPUs in use over the last two seconds: 1 is one core at work all the time.
         cpu: f64,
     },
     /// Nothing follows.

@@ -9,4 +9,4 @@ pub mod present;
 pub mod snapshot;
 
 #[cfg(test)]
-mod generated;
+mod tests;

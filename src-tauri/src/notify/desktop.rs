@@ -6,7 +6,7 @@ use tracing::debug;
 /// Waits for the desktop. A desktop without notifications is not worth a word.
 pub(super) fn show(title: &str, body: &str) {
     let mut notification = Notification::new();
-    notification.appname("Sandtray").summary(title).body(&escaped(body)).icon("sandtray");
+    notification.appname("Sandtray").summary(title).body(&escaped(body)).icon("sandtray-app");
     if let Err(failure) = notification.show() {
         debug!(%failure, "no notification");
     }

@@ -1,10 +1,11 @@
 //! The one owner of the state: the switch, the queue, the live runs, the engine, the images. [`Supervisor`] is the handle
-//! that others hold; what happens is decided in [`actor`], one message at a time, and done in tasks that report back.
+//! that others hold; what happens is decided in [`actor`] and [`schedule`], one message at a time, and done in tasks that report back.
 
 mod actor;
 mod image;
 mod owner;
 mod pending;
+mod schedule;
 mod task;
 
 use std::fmt;

@@ -111,13 +111,13 @@ impl Actor {
         self.parts.settings = settings;
         let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
         let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();
-        for image in forgotten.iter().filter_map(|name| self.images.remove(name)) {
+        for (name, image) in forgotten.into_iter().filter_map(|name| self.images.remove_entry(&name)) {
             // What was asked of the old name is not asked of the new one.
             if let Some(busy) = &image.busy {
                 busy.cancel();
             }
             for asked in image.asked {
-                let _ = asked.send(Err(RunError::Image { image: "of before".into(), error: PullError::Cancelled }));
+                let _ = asked.send(Err(RunError::Image { image: name.clone(), error: PullError::Cancelled }));
             }
         }
         for name in named {

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 use crate::serving::{Serving, print_call};
 use crate::stats::{Sample, round};
 
-/// As many as the service removes and makes at once.
+/// Enough to keep the engine busy on every core of a small machine.
 const AT_ONCE: usize = 4;
 const ALONE: usize = 60;
 

@@ -1,6 +1,6 @@
 //! One call at a time on a warm machine, and everything it is compared with, in turn.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandtray_tests::rig::Agent;
 use serde_json::{Map, Value, json};
@@ -24,10 +24,13 @@ pub(crate) async fn measure() -> Value {
         let (peer, print, files) = (peer(language), print_call(language), with_files(language));
         let container = peers.start(&peer).await;
         let (mut call, mut filed, mut run, mut exec, mut bare) = <(Sample, Sample, Sample, Sample, Sample)>::default();
+        let mut parts = Parts::default();
         agent.run(print.clone()).await;
         for _ in 0..ROUNDS {
             serving.warm(&mut agent, 1).await;
-            call.add(time(&mut agent, &print).await);
+            let (took, result) = timed(&mut agent, &print).await;
+            call.add(took);
+            parts.add(took, &result);
             serving.warm(&mut agent, 1).await;
             filed.add(time(&mut agent, &files).await);
             run.add(peers.docker_run(&peer).await);
@@ -46,10 +49,11 @@ pub(crate) async fn measure() -> Value {
             exec.median(),
             bare.median()
         );
+        parts.print();
         report.insert(
             language.into(),
             json!({
-                "call": call.json(), "with_files": filed.json(), "docker_run": run.json(), "docker_exec": exec.json(),
+                "call": call.json(), "parts": parts.json(), "with_files": filed.json(), "docker_run": run.json(), "docker_exec": exec.json(),
                 "bare": bare.json(), "docker_run_to_call": round(run_ratio), "call_to_bare": round(bare_ratio),
             }),
         );
@@ -60,12 +64,45 @@ pub(crate) async fn measure() -> Value {
     report.into()
 }
 
-async fn time(agent: &mut Agent, call: &Value) -> std::time::Duration {
+async fn time(agent: &mut Agent, call: &Value) -> Duration {
+    timed(agent, call).await.0
+}
+
+async fn timed(agent: &mut Agent, call: &Value) -> (Duration, Value) {
     let begun = Instant::now();
     let result = agent.run(call.clone()).await;
     let took = begun.elapsed();
     assert_eq!(result["status"], "ok", "{result}");
-    took
+    (took, result)
+}
+
+/// Where a call's time goes, by what its result says of itself.
+#[derive(Default)]
+struct Parts {
+    before: Sample,
+    program: Sample,
+    after: Sample,
+}
+
+impl Parts {
+    fn add(&mut self, took: Duration, result: &Value) {
+        let seconds = |name: &str| Duration::from_secs_f64(result[name].as_f64().unwrap());
+        let (before, program) = (seconds("queued_seconds"), seconds("seconds"));
+        self.before.add(before);
+        self.program.add(program);
+        self.after.add(took.saturating_sub(before + program));
+    }
+
+    fn print(&self) {
+        let (before, program, after) = (self.before.median(), self.program.median(), self.after.median());
+        println!(
+            "            of which {before:.1} ms before the program, {program:.1} ms the program, {after:.1} ms after it"
+        );
+    }
+
+    fn json(&self) -> Value {
+        json!({ "before": self.before.json(), "program": self.program.json(), "after": self.after.json() })
+    }
 }
 
 /// 10 KB in, 60 KB of a picture's bytes out.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use sandtray_core::engine::seccomp;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 pub(crate) struct Peer {
     pub(crate) image: &'static str,
@@ -73,13 +74,14 @@ fn walls(seccomp_file: &std::path::Path) -> Vec<String> {
 
 pub(crate) struct Peers {
     folder: tempfile::TempDir,
+    python: OnceCell<String>,
 }
 
 impl Peers {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("seccomp.json"), seccomp::profile()).unwrap();
-        Self { folder }
+        Self { folder, python: OnceCell::new() }
     }
 
     pub(crate) async fn docker_run(&self, peer: &Peer) -> Duration {
@@ -101,12 +103,25 @@ impl Peers {
         timed(command.args(["exec", "-i", container]).args(peer.command), peer.program).await
     }
 
+    /// Version managers put scripts of their own on the path, which take longer than what they start.
+    async fn interpreter(&self, name: &'static str) -> String {
+        if name != "python3" {
+            return name.into();
+        }
+        let path = self.python.get_or_init(|| async {
+            let asked = Command::new(name).args(["-c", "import sys; print(sys.executable)"]).output().await.unwrap();
+            String::from_utf8_lossy(&asked.stdout).trim().to_owned()
+        });
+        path.await.clone()
+    }
+
     pub(crate) async fn stop(&self, container: &str) {
         let _ = Command::new("docker").args(["rm", "-f", container]).output().await;
     }
 
     pub(crate) async fn bare(&self, peer: &Peer) -> Duration {
-        let mut command = Command::new(peer.bare[0]);
+        let mut command = Command::new(self.interpreter(peer.bare[0]).await);
+        // The interpreter is asked for before the clock starts.
         timed(command.args(&peer.bare[1..]), peer.program).await
     }
 }

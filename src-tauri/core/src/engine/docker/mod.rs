@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use bollard::errors::Error;
 use bollard::models::{ContainerSummary, ContainerSummaryStateEnum, ImageInspect, SystemVersion};
 use bollard::query_parameters::{
-    CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions, StatsOptions,
+    CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions, StatsOptions, TopOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use futures_util::StreamExt;
@@ -296,8 +296,14 @@ impl Engine for Docker {
                 None => Ok(None),
             }
         };
-        let figures = self.within(USAGE_DEADLINE, "say what a container uses", call).await?;
-        figures.map(usage::of).ok_or(EngineError::NoContainer)
+        let doing = "say what a container uses";
+        let figures = self.within(USAGE_DEADLINE, doing, call).await?;
+        if let Some(usage) = figures.and_then(usage::of) {
+            return Ok(usage);
+        }
+        let options = TopOptions { ps_args: usage::COLUMNS.into() };
+        let table = self.within(USAGE_DEADLINE, doing, self.client.top_processes(&id.0, Some(options))).await?;
+        Ok(usage::of_table(&table))
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {

@@ -15,6 +15,6 @@ missed: number, } | { "kind": "sample",
  */
 at_ms: number, memory_bytes: number, 
 /**
- * CPUs in use since the sample before: 1 is one core at work all the time.
+ * CPUs in use over the last two seconds: 1 is one core at work all the time.
  */
 cpu: number, } | { "kind": "ended" };

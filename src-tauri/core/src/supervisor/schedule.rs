@@ -1,0 +1,162 @@
+//! What can be done now: look at images, prove walls, start runs, tell the pool. Called after every message.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, EngineState};
+use crate::error::RunError;
+use crate::event::{ImageState, PullFigure};
+use crate::executor::cancelled_early;
+use crate::language::Language;
+use crate::pool::Stock;
+use crate::run::Limits;
+
+use super::actor::{Actor, Live, Purpose, Walls};
+use super::image::{self, Image, Preparation};
+use super::pending::Pending;
+use super::task::{self, RunTask};
+
+impl Actor {
+    /// Does whatever can be done now.
+    pub(super) fn advance(&mut self) {
+        for abandoned in self.queue.take_where(|pending| pending.cancel.is_cancelled()) {
+            let image = self.parts.settings.image(abandoned.spec.language).to_owned();
+            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
+            self.answer(abandoned, Ok(outcome));
+        }
+        if let EngineState::Trouble(trouble) = self.engine_state() {
+            self.refuse_waiting(&RunError::Engine(trouble.clone()), |_| true);
+            for image in self.images.values_mut() {
+                for asked in image.asked.drain(..) {
+                    let _ = asked.send(Err(RunError::Engine(trouble.clone())));
+                }
+            }
+        }
+        let Some(engine) = self.engine.clone() else { return };
+        self.advance_images(&engine);
+        if !self.enabled || self.stopping {
+            return;
+        }
+        self.advance_walls(&engine);
+        if matches!(self.walls, Walls::Held) {
+            self.start_runs(&engine);
+        }
+    }
+
+    fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
+        let wanted: Vec<String> =
+            self.queue.iter().map(|pending| self.parts.settings.image(pending.spec.language).to_owned()).collect();
+        let names: Vec<String> = self.images.keys().cloned().collect();
+        for name in names {
+            let Some(image) = self.images.get_mut(&name) else { continue };
+            if image.busy.is_some() {
+                continue;
+            }
+            let wanted = !self.stopping && (wanted.contains(&name) || !image.asked.is_empty());
+            match image.state {
+                ImageState::Unknown => {
+                    image.busy = Some(CancellationToken::new());
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    self.spawn(Purpose::Image(name.clone()), image::look(Arc::clone(engine), name, preparation));
+                }
+                ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
+                    let cancel = CancellationToken::new();
+                    image.busy = Some(cancel.clone());
+                    image.state = ImageState::Pulling(PullFigure::default());
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    let notes = self.notes.0.clone();
+                    let pull = image::pull(Arc::clone(engine), name.clone(), preparation, notes, cancel);
+                    self.spawn(Purpose::Image(name), pull);
+                }
+                ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {}
+            }
+        }
+    }
+
+    fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
+        let ready = self.images.values().find_map(|image| image.ready().cloned());
+        if let (Walls::Unproved, Some(image)) = (&self.walls, ready) {
+            self.walls = Walls::Checking;
+            let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
+            self.spawn(Purpose::Walls, task::check_walls(check, Arc::clone(engine), image, leases, self.limits()));
+        }
+    }
+
+    fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
+        while self.live.len() < self.concurrency {
+            let (images, settings) = (&self.images, &self.parts.settings);
+            let ready =
+                |pending: &Pending| images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned();
+            let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
+            let Some(image) = ready(&pending) else { return };
+            let mut pending = pending;
+            pending.spec.limits = self.granted(pending.spec.limits);
+            let run = pending.spec.id;
+            let live = Live {
+                client: pending.client.id,
+                shown: pending.live(),
+                cancel: pending.cancel.clone(),
+                tap: pending.progress.tap.clone(),
+            };
+            self.live.insert(run, live);
+            let task = RunTask {
+                image_name: self.parts.settings.image(pending.spec.language).to_owned(),
+                pending: *pending,
+                engine: Arc::clone(engine),
+                image,
+                leases: self.parts.leases.clone(),
+                recorder: Arc::clone(&self.parts.recorder),
+                notes: self.notes.0.clone(),
+            };
+            self.spawn(Purpose::Run(run), task.run());
+        }
+    }
+
+    /// Tells the pool what to keep warm; only when that has changed.
+    pub(super) fn stock(&mut self) {
+        let usable = self.enabled && !self.stopping && matches!(self.walls, Walls::Held);
+        let engine = if usable { self.engine.clone() } else { None };
+        let stock = engine.map(|engine| Stock {
+            engine,
+            images: Language::ALL
+                .into_iter()
+                .filter_map(|language| {
+                    let image = self.images.get(self.parts.settings.image(language))?.ready()?;
+                    Some((language, image.clone()))
+                })
+                .collect(),
+            limits: self.limits(),
+            cap: self.parts.settings.warm as usize,
+        });
+        if !same_stock(self.stocked.as_ref(), stock.as_ref()) {
+            self.parts.leases.pool.stock(stock.clone());
+            self.stocked = stock;
+        }
+    }
+
+    /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
+    fn limits(&self) -> Limits {
+        self.granted(self.parts.settings.limits())
+    }
+
+    fn granted(&self, limits: Limits) -> Limits {
+        match &self.parts.connections.borrow().state {
+            EngineState::Ready(info) if info.cpus > 0 => {
+                Limits { milli_cpus: limits.milli_cpus.min(info.cpus.saturating_mul(1000)), ..limits }
+            }
+            EngineState::Ready(_) | EngineState::Checking | EngineState::Trouble(_) => limits,
+        }
+    }
+}
+
+fn same_stock(one: Option<&Stock>, other: Option<&Stock>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let rest = |stock: &Stock| (stock.images.clone(), stock.limits, stock.cap);
+            Arc::ptr_eq(&one.engine, &other.engine) && rest(one) == rest(other)
+        }
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! The window under a driver: WebKit's own, which starts the app and lets a test look and click.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use fantoccini::elements::Element;
+use fantoccini::error::CmdError;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use sandtray_tests::rig::{PATIENCE, built, eventually};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::desktop::Desktop;
+
+/// Between two looks at the page.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(crate) struct Window {
+    client: Client,
+    _driver: Child,
+}
+
+impl Window {
+    /// Starts the app. Its window must come by itself, as at the first start, or be opened from the tray meanwhile.
+    pub(crate) async fn of(desktop: &Desktop) -> Self {
+        let port = free_port().await;
+        let mut command = Command::new("WebKitWebDriver");
+        desktop.environment(&mut command);
+        command
+            .arg(format!("--port={port}"))
+            .env("TAURI_AUTOMATION", "true")
+            .env("TAURI_WEBVIEW_AUTOMATION", "true")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let driver = command.spawn().unwrap_or_else(|error| {
+            panic!("THESE TESTS NEED WebKitWebDriver ({error}): `make setup` installs webkit2gtk-driver")
+        });
+        eventually("the driver listens", || async { TcpStream::connect(("127.0.0.1", port)).await.is_ok() }).await;
+        let options = json!({ "binary": built("sandtray-app"), "args": [] });
+        let capabilities = [("webkitgtk:browserOptions".to_owned(), options)].into_iter().collect();
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        builder.capabilities(capabilities);
+        let driver_url = format!("http://127.0.0.1:{port}");
+        let client =
+            timeout(PATIENCE, builder.connect(&driver_url)).await.expect("a window in time").expect("a window");
+        let window = Self { client, _driver: driver };
+        window.find("[aria-label='Places']").await;
+        window
+    }
+
+    pub(crate) async fn find(&self, css: &str) -> Element {
+        let found = self.client.wait().at_most(PATIENCE).every(LOOK).for_element(Locator::Css(css)).await;
+        match found {
+            Ok(element) => element,
+            Err(error) => panic!("no {css}: {error}; the page says: {}", self.text().await),
+        }
+    }
+
+    pub(crate) async fn click(&self, css: &str) {
+        self.find(css).await.click().await.expect("a click");
+    }
+
+    pub(crate) async fn text(&self) -> String {
+        self.script("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the page shows it.
+    pub(crate) async fn until(&self, text: &str) {
+        let looking = async {
+            while !self.text().await.contains(text) {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        if timeout(PATIENCE, looking).await.is_err() {
+            panic!("the window never showed {text:?}; it says: {}", self.text().await);
+        }
+    }
+
+    pub(crate) async fn script(&self, script: &str) -> Value {
+        self.client.execute(script, Vec::new()).await.expect("a script")
+    }
+
+    /// A call as the page makes it: the value, or what it is refused with.
+    pub(crate) async fn invoke(&self, command: &str, arguments: Value) -> Result<Value, Value> {
+        const SCRIPT: &str = "const [command, given, done] = arguments; \
+            window.__TAURI_INTERNALS__.invoke(command, given).then(ok => done({ ok }), error => done({ error }))";
+        let answer: Result<Value, CmdError> = self.client.execute_async(SCRIPT, vec![json!(command), arguments]).await;
+        let mut answer = answer.expect("an answer");
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["ok"].take()),
+        }
+    }
+}
+
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+    listener.local_addr().expect("its address").port()
+}

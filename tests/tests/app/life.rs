@@ -1,0 +1,96 @@
+//! The app's own life: its window comes and goes, a second start, a restart, a crash, and a service that is elsewhere.
+
+use sandtray_core::settings::Settings;
+use sandtray_tests::rig::{eventually, serving_process};
+use serde_json::json;
+
+use crate::desktop::Desktop;
+use crate::driver::Window;
+use crate::told;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_window_no_webview_lives_and_a_second_start_opens_it() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Off").await;
+    assert!(!app.has_webview(), "{:?}", app.children());
+    // The second start ends by itself, and the first one's window opens.
+    desktop.app().await.ended().await;
+    eventually("the window opens", || async { app.has_webview() }).await;
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_from_the_window_hold_at_once_and_after_a_restart() {
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    let mut settings = window.invoke("settings", json!({})).await.expect("settings");
+    assert_eq!(settings["enabled"], false);
+    settings["limits"]["seconds"] = json!(0.01);
+    let refused = window.invoke("apply_settings", json!({ "settings": settings })).await.expect_err("out of bounds");
+    assert_eq!((&refused["code"], &refused["field"]), (&json!("invalid_settings"), &json!("limits.seconds")));
+    settings["limits"]["seconds"] = json!(0.5);
+    settings["theme"] = json!("dark");
+    settings["enabled"] = json!(true);
+    let applied = window.invoke("apply_settings", json!({ "settings": settings })).await.expect("settings that hold");
+    assert_eq!(applied, settings);
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    assert_eq!(agent.run(told("shell", "sleep 100")).await["status"], "timeout");
+    tray.press("Quit").await;
+    eventually("it has gone", || async { !tray.lives().await }).await;
+
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    assert_eq!(desktop.settings().limits.seconds, 0.5);
+    let mut agent = desktop.agent().await;
+    assert_eq!(agent.run(told("shell", "sleep 100")).await["status"], "timeout");
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_crash_the_next_start_sweeps_and_works() {
+    let desktop = Desktop::with(Settings { enabled: true, warm: 0, ..Settings::default() }).await;
+    let mut app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    agent.send("code.run", told("shell", "while :; do sleep 1; done")).await;
+    agent.notification("code.started").await;
+    app.child.kill().await.expect("a kill");
+    assert_eq!(desktop.containers().await, 1);
+
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    eventually("what was left is swept", || async { desktop.containers().await == 0 }).await;
+    let mut agent = desktop.agent().await;
+    assert_eq!(agent.run(told("shell", "echo hi")).await["stdout"], "hi\n");
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_elsewhere_is_said_and_taken_over_when_it_has_gone() {
+    let desktop = Desktop::used().await;
+    let mut service = serving_process(desktop.home()).kill_on_drop(true).spawn().expect("sandtray serve");
+    let _ = desktop.agent().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    tray.until("Sandtray is running in another program").await;
+    let switch =
+        tray.entries().await.into_iter().find(|entry| entry.label == "Run code in isolation").expect("a switch");
+    assert_eq!((switch.enabled, switch.checked), (false, Some(false)));
+    let refused = window.invoke("set_enabled", json!({ "enabled": true })).await.expect_err("it is not ours to turn");
+    assert_eq!(refused["code"], "elsewhere");
+    service.kill().await.expect("a kill");
+    window.invoke("retry_engine", json!({})).await.expect("one more try");
+    tray.until("Off").await;
+    tray.press("Quit").await;
+    eventually("it has gone", || async { !tray.lives().await }).await;
+}

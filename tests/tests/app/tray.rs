@@ -1,0 +1,152 @@
+//! The desktop's side of a tray: the host that icons register with, and a hand that reads and presses their menu.
+
+use std::collections::{HashMap, HashSet};
+
+use sandtray_tests::rig::{PATIENCE, eventually};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use zbus::message::Header;
+use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
+use zbus::{Connection, Proxy, fdo, interface};
+
+/// Registrations that wait for a test to look at them.
+const REGISTRATIONS: usize = 16;
+
+pub(crate) struct Watcher(Mutex<Registered>);
+
+struct Registered {
+    registrations: mpsc::Receiver<(String, String)>,
+    /// An icon registers more than once.
+    seen: HashSet<String>,
+}
+
+struct Host(mpsc::Sender<(String, String)>);
+
+#[interface(name = "org.kde.StatusNotifierWatcher")]
+impl Host {
+    /// libayatana-appindicator passes the path and is known by its connection.
+    async fn register_status_notifier_item(&self, service: String, #[zbus(header)] header: Header<'_>) {
+        let sender = header.sender().map(ToString::to_string).unwrap_or_default();
+        let _ = self.0.send((sender, service)).await;
+    }
+
+    async fn register_status_notifier_host(&self, _service: String) {}
+
+    #[zbus(property)]
+    async fn registered_status_notifier_items(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    #[zbus(property)]
+    async fn is_status_notifier_host_registered(&self) -> bool {
+        true
+    }
+
+    #[zbus(property)]
+    async fn protocol_version(&self) -> i32 {
+        0
+    }
+}
+
+impl Watcher {
+    pub(crate) async fn serve(connection: &Connection) -> Self {
+        let (sender, receiver) = mpsc::channel(REGISTRATIONS);
+        connection.object_server().at("/StatusNotifierWatcher", Host(sender)).await.expect("a place for the host");
+        connection.request_name("org.kde.StatusNotifierWatcher").await.expect("the host's name");
+        Self(Mutex::new(Registered { registrations: receiver, seen: HashSet::new() }))
+    }
+
+    pub(crate) async fn next(&self, connection: &Connection) -> Tray {
+        let mut registered = self.0.lock().await;
+        let (owner, path) = loop {
+            let next = timeout(PATIENCE, registered.registrations.recv()).await.expect("an icon in the tray");
+            let (owner, path) = next.expect("a host");
+            if registered.seen.insert(owner.clone()) {
+                break (owner, path);
+            }
+        };
+        let item: Proxy<'static> =
+            Proxy::new(connection, owner.clone(), path, "org.kde.StatusNotifierItem").await.expect("an item");
+        let menu: OwnedObjectPath = item.get_property("Menu").await.expect("an item with a menu");
+        let menu = Proxy::new(connection, owner.clone(), menu, "com.canonical.dbusmenu").await.expect("a menu");
+        Tray { owner, menu, bus: fdo::DBusProxy::new(connection).await.expect("the bus itself") }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: i32,
+    pub(crate) label: String,
+    pub(crate) enabled: bool,
+    /// `None` for what cannot be checked.
+    pub(crate) checked: Option<bool>,
+}
+
+pub(crate) struct Tray {
+    owner: String,
+    menu: Proxy<'static>,
+    bus: fdo::DBusProxy<'static>,
+}
+
+type Layout = (i32, HashMap<String, OwnedValue>, Vec<OwnedValue>);
+
+impl Tray {
+    pub(crate) async fn entries(&self) -> Vec<Entry> {
+        // The desktop says that it is about to show the menu.
+        let _: Result<bool, _> = self.menu.call("AboutToShow", &(0i32,)).await;
+        let none: Vec<String> = Vec::new();
+        let (_, (_, _, children)): (u32, Layout) =
+            self.menu.call("GetLayout", &(0i32, -1i32, none)).await.expect("the layout of the menu");
+        children.into_iter().filter_map(entry).collect()
+    }
+
+    pub(crate) async fn labels(&self) -> Vec<String> {
+        self.entries().await.into_iter().map(|entry| entry.label).collect()
+    }
+
+    /// Presses the first entry that starts so, once it is there.
+    pub(crate) async fn press(&self, label: &str) {
+        self.until(label).await;
+        let entries = self.entries().await;
+        let entry = entries.iter().find(|entry| entry.label.starts_with(label)).expect("it was there a moment ago");
+        let now = 0u32;
+        let data = Value::from(0i32);
+        let _: () =
+            self.menu.call("Event", &(entry.id, "clicked", data, now)).await.expect("a menu that can be pressed");
+    }
+
+    /// Waits for an entry that starts so.
+    pub(crate) async fn until(&self, label: &str) {
+        eventually(&format!("the tray shows {label:?}"), || async {
+            self.labels().await.iter().any(|shown| shown.starts_with(label))
+        })
+        .await;
+    }
+
+    pub(crate) async fn until_gone(&self, label: &str) {
+        eventually(&format!("the tray no longer shows {label:?}"), || async {
+            !self.labels().await.iter().any(|shown| shown.starts_with(label))
+        })
+        .await;
+    }
+
+    /// Whether the program that it belongs to is still there.
+    pub(crate) async fn lives(&self) -> bool {
+        let name = zbus::names::BusName::try_from(self.owner.as_str()).expect("the name of a connection");
+        self.bus.name_has_owner(name).await.unwrap_or(false)
+    }
+}
+
+fn entry(value: OwnedValue) -> Option<Entry> {
+    let (id, properties, _): Layout = value.try_into().ok()?;
+    let text = |name: &str| properties.get(name).and_then(|value| String::try_from(value.clone()).ok());
+    if text("type").as_deref() == Some("separator") {
+        return None;
+    }
+    let enabled = properties.get("enabled").and_then(|value| bool::try_from(value.clone()).ok()).unwrap_or(true);
+    let checks = text("toggle-type").is_some_and(|kind| !kind.is_empty());
+    let state = properties.get("toggle-state").and_then(|value| i32::try_from(value.clone()).ok());
+    let label = text("label").unwrap_or_default().replace("__", "_");
+    Some(Entry { id, label, enabled, checked: checks.then_some(state == Some(1)) })
+}
