@@ -69,14 +69,10 @@ fn decode_runs(raw: &RawValue) -> Result<Vec<RunRequest>, RunError> {
 
 /// A refusal that is about one run of a batch names that run too.
 pub fn in_run(index: usize, error: RunError) -> RunError {
-    match error {
-        RunError::Invalid { field, message } => {
-            let run = format!("runs[{index}]");
-            let field = if field == "params" { run.clone() } else { format!("{run}.{field}") };
-            RunError::Invalid { field, message: format!("In `{run}`: {message}") }
-        }
-        other => other,
-    }
+    let RunError::Invalid { field, message } = error else { return error };
+    let run = format!("runs[{index}]");
+    let field = if field == "params" { run.clone() } else { format!("{run}.{field}") };
+    RunError::Invalid { field, message: format!("In `{run}`: {message}") }
 }
 
 /// More than there are runs is as many as there are.
