@@ -34,6 +34,9 @@ use tokio_util::sync::CancellationToken;
 /// Far above what anything here takes; a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Runs of one batch at once where it does not ask for fewer.
+pub const AT_ONCE: usize = 4;
+
 pub const BINARY: &[u8] = b"a\xff\x1b[2J\x00\r\n";
 
 #[derive(Clone)]
@@ -159,7 +162,7 @@ impl Scripted {
                 outcome.exit_code = 137;
                 outcome.left_behind = vec!["x.png".into()];
             }
-            "full" => return Err(RunError::QueueFull { waiting: 3, retry_after: Duration::from_secs(2) }),
+            "full" => return Err(RunError::QueueFull { waiting: 3, own: false, retry_after: Duration::from_secs(2) }),
             "panic" => panic!("as the script says"),
             other => panic!("no such word: {other}"),
         }
@@ -211,6 +214,10 @@ impl Runs for Scripted {
 
     fn limits(&self) -> Limits {
         Settings::default().limits()
+    }
+
+    fn at_once(&self) -> usize {
+        AT_ONCE
     }
 
     async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {

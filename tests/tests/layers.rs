@@ -28,7 +28,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("error", &["engine"]),
     ("instance", &["disk", "engine", "paths"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),
-    ("protocol", &["engine", "error", "language", "policy", "run"]),
+    ("protocol", &["codec", "engine", "error", "language", "policy", "run"]),
     ("history", &["disk", "error", "run", "settings", "time"]),
     ("janitor", &["engine"]),
     ("lease", &["engine", "janitor", "pool", "run"]),

@@ -18,18 +18,20 @@ pub enum RunError {
     Engine(EngineTrouble),
     #[error("The image {image} could not be fetched: {error}")]
     Image { image: String, error: PullError },
-    #[error("{}", full(*waiting))]
-    QueueFull { waiting: usize, retry_after: Duration },
+    /// `own`: those that wait are all of this client, and it may have no more of them; others are not refused.
+    #[error("{}", full(*waiting, *own))]
+    QueueFull { waiting: usize, own: bool, retry_after: Duration },
     #[error("Sandtray is shutting down.")]
     ShuttingDown,
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
 }
 
-fn full(waiting: usize) -> String {
+fn full(waiting: usize, own: bool) -> String {
+    let whose = if own { " of this client" } else { "" };
     match waiting {
-        1 => "One run is waiting already.".into(),
-        waiting => format!("{waiting} runs are waiting already."),
+        1 => format!("One run{whose} is waiting already."),
+        waiting => format!("{waiting} runs{whose} are waiting already."),
     }
 }
 

@@ -1,12 +1,28 @@
-//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting. Pure.
+//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting, and none
+//! has more waiting than its own share. Pure.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::run::ClientId;
 
+/// How many items may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    pub all: usize,
+    pub per_client: usize,
+}
+
+/// An item that found no place, and how many waited already: of its own client where that client's share is used up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full<T> {
+    pub item: T,
+    pub waiting: usize,
+    pub own: bool,
+}
+
 #[derive(Debug)]
 pub struct FairQueue<T> {
-    cap: usize,
+    caps: Caps,
     len: usize,
     /// Clients with something waiting; the one at the front is next.
     turns: VecDeque<ClientId>,
@@ -14,13 +30,13 @@ pub struct FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    pub fn new(cap: usize) -> Self {
-        Self { cap, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
+    pub fn new(caps: Caps) -> Self {
+        Self { caps, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
     }
 
     /// What waits already stays, even where it is more.
-    pub fn set_cap(&mut self, cap: usize) {
-        self.cap = cap;
+    pub fn set_caps(&mut self, caps: Caps) {
+        self.caps = caps;
     }
 
     pub fn len(&self) -> usize {
@@ -31,16 +47,20 @@ impl<T> FairQueue<T> {
         self.len == 0
     }
 
-    /// Gives the item back where the queue is full.
-    pub fn push(&mut self, client: ClientId, item: T) -> Result<(), T> {
-        if self.len >= self.cap {
-            return Err(item);
+    /// Gives the item back where its client has its share waiting, or the queue is full.
+    pub fn push(&mut self, client: ClientId, item: T) -> Result<(), Full<T>> {
+        let own = self.waiting.get(&client).map_or(0, VecDeque::len);
+        if own >= self.caps.per_client {
+            return Err(Full { item, waiting: own, own: true });
+        }
+        if self.len >= self.caps.all {
+            return Err(Full { item, waiting: self.len, own: false });
         }
         self.queue_of(client).push_back(item);
         Ok(())
     }
 
-    /// For an item that was popped and could not be served after all: ahead of its client's others, whatever the cap.
+    /// For an item that was popped and could not be served after all: ahead of its client's others, whatever the caps.
     pub fn put_back(&mut self, client: ClientId, item: T) {
         self.queue_of(client).push_front(item);
     }
@@ -96,8 +116,12 @@ mod tests {
     const B: ClientId = ClientId(2);
     const C: ClientId = ClientId(3);
 
+    fn caps(all: usize, per_client: usize) -> Caps {
+        Caps { all, per_client }
+    }
+
     fn queue(items: &[(ClientId, &'static str)]) -> FairQueue<&'static str> {
-        let mut queue = FairQueue::new(64);
+        let mut queue = FairQueue::new(caps(64, 64));
         for (client, item) in items {
             queue.push(*client, *item).unwrap();
         }
@@ -125,11 +149,40 @@ mod tests {
 
     #[test]
     fn a_full_queue_gives_the_item_back() {
-        let mut queue = FairQueue::new(1);
+        let mut queue = FairQueue::new(caps(1, 1));
         queue.push(A, "a1").unwrap();
-        assert_eq!(queue.push(B, "b1"), Err("b1"));
+        assert_eq!(queue.push(B, "b1"), Err(Full { item: "b1", waiting: 1, own: false }));
         queue.put_back(B, "b0");
         assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn a_client_with_its_share_waiting_is_refused_and_the_others_are_not() {
+        let mut queue = FairQueue::new(caps(4, 2));
+        queue.push(A, "a1").unwrap();
+        queue.push(A, "a2").unwrap();
+        assert_eq!(queue.push(A, "a3"), Err(Full { item: "a3", waiting: 2, own: true }));
+        queue.push(B, "b1").unwrap();
+        queue.push(B, "b2").unwrap();
+        assert_eq!(queue.push(C, "c1"), Err(Full { item: "c1", waiting: 4, own: false }));
+        // What leaves makes room for its own client.
+        assert_eq!(queue.pop_where(|_| true), Some("a1"));
+        assert_eq!(queue.push(B, "b3"), Err(Full { item: "b3", waiting: 2, own: true }));
+        queue.push(A, "a3").unwrap();
+        assert_eq!(queue.take_where(|item| *item == "a2"), ["a2"]);
+        queue.push(A, "a4").unwrap();
+        assert_eq!(drain(&mut queue), ["b1", "a3", "b2", "a4"]);
+    }
+
+    #[test]
+    fn lower_caps_keep_what_waits_and_refuse_what_comes() {
+        let mut queue = queue(&[(A, "a1"), (A, "a2"), (B, "b1")]);
+        queue.set_caps(caps(64, 1));
+        assert_eq!(queue.push(A, "a3"), Err(Full { item: "a3", waiting: 2, own: true }));
+        queue.put_back(A, "a0");
+        queue.set_caps(caps(2, 64));
+        assert_eq!(queue.push(C, "c1"), Err(Full { item: "c1", waiting: 4, own: false }));
+        assert_eq!(drain(&mut queue), ["a0", "b1", "a1", "a2"]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::owner::Owner;
 use crate::paths::{Paths, PathsError};
 use crate::recorder::HistoryRecorder;
 use crate::settings::{Settings, SettingsError};
-use crate::supervisor::{Parts, Supervisor};
+use crate::supervisor::{self, Parts, Supervisor};
 use crate::wall_check::Probe;
 
 #[derive(Debug)]
@@ -100,8 +100,10 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         nudge: Arc::new(move || nudged.nudge()),
     });
     let owner = Owner::new(supervisor.clone(), opened.history.clone(), health.clone(), paths.settings_file(), in_force);
+    let of_batches = settings_watch.clone();
+    let at_once = Arc::new(move || at_once(&of_batches.borrow()));
     let limits = Arc::new(move || settings_watch.borrow().limits());
-    let door = Door { supervisor: supervisor.clone(), limits, history: opened.history.clone() };
+    let door = Door { supervisor: supervisor.clone(), limits, at_once, history: opened.history.clone() };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {
@@ -117,6 +119,11 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         cancel,
         _instance: instance,
     })
+}
+
+/// Of one batch. As many as a client may have waiting, even while an image is fetched and nothing starts.
+fn at_once(settings: &Settings) -> usize {
+    supervisor::concurrency(settings).min(settings.per_client as usize).min(settings.queue as usize).max(1)
 }
 
 impl Service {

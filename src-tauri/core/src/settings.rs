@@ -27,6 +27,8 @@ pub struct Settings {
     pub concurrency: Option<u32>,
     /// Runs that may wait.
     pub queue: u32,
+    /// Of those, how many may be of one client.
+    pub per_client: u32,
     /// Containers kept warm, over all languages. Each costs about 1 MB of its own and 10 MB of the engine's.
     pub warm: u32,
     /// Image names that differ from the defaults.
@@ -95,6 +97,7 @@ impl Default for Settings {
             limits: LimitSettings::default(),
             concurrency: None,
             queue: 64,
+            per_client: 32,
             warm: 8,
             images: BTreeMap::new(),
             engine: None,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the verdict")]
 
+mod batch;
 mod clients;
 mod crash;
 mod damage;

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
 
+mod batch;
 mod client;
 mod door;
 mod session;

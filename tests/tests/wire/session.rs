@@ -184,7 +184,8 @@ async fn whatever_is_sent_is_answered_and_survived() {
         ("{", -32700, "parse_error"),
         ("[]", -32600, "invalid_request"),
         (&nest, -32700, "parse_error"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"code.batch"}"#, -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"code.walk"}"#, -32601, "method_not_found"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"code.batch"}"#, -32602, "invalid_params"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":[]}"#, -32602, "invalid_params"),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"code.run","params":{"language":"py","code":"\ud800"}}"#,

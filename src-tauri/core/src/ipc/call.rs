@@ -15,7 +15,7 @@ use crate::engine::EngineState;
 use crate::error::RunError;
 use crate::event::{ImageState, Snapshot};
 use crate::language::Language;
-use crate::protocol::reply::{Output, RunReply, Started, Waiting, WaitingNote};
+use crate::protocol::reply::{About, Output, RunReply, Waiting, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
 use crate::run::{Client, Outcome, OutputChunk, RunId, RunSpec};
 use crate::supervisor::Progress;
@@ -24,6 +24,9 @@ use crate::supervisor::Progress;
 const OUTPUT_CHUNKS: usize = 64;
 /// How often a caller that waits is told why. A run that starts sooner is told nothing.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
+/// A cancel that follows right behind its run can arrive before the run is known; so often, and at this distance, it knocks.
+pub(super) const CANCEL_TRIES: u32 = 20;
+pub(super) const CANCEL_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Call<D, W> {
     pub(super) door: D,
@@ -38,14 +41,26 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
     pub(super) async fn answer(self) {
         let run = self.spec.id;
         let Self { door, client, outbox, id, spec, stream } = self;
-        let result = if stream {
-            streamed(&door, client, &outbox, &id, spec).await
-        } else {
-            door.run(spec, client, Progress::default()).await
-        };
+        let about = About { request_id: &id, index: None, run_id: run };
+        let result = perform(&door, client, &outbox, about, spec, stream).await;
         let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
         // A client that is gone is the session's to notice.
         let _ = outbox.send(&Response::new(&id, reply)).await;
+    }
+}
+
+pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
+    door: &D,
+    client: Client,
+    outbox: &Outbox<W>,
+    about: About<'_>,
+    spec: RunSpec,
+    stream: bool,
+) -> Result<Outcome, RunError> {
+    if stream {
+        streamed(door, client, outbox, about, spec).await
+    } else {
+        door.run(spec, client, Progress::default()).await
     }
 }
 
@@ -54,7 +69,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     door: &D,
     client: Client,
     outbox: &Outbox<W>,
-    id: &Id,
+    about: About<'_>,
     spec: RunSpec,
 ) -> Result<Outcome, RunError> {
     let (started, has_started) = oneshot::channel();
@@ -62,8 +77,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     let over = CancellationToken::new();
     let mut teller = Teller {
         outbox,
-        id,
-        run: spec.id,
+        about,
         language: spec.language,
         snapshots: door.watch(),
         has_started: Some(has_started),
@@ -90,8 +104,7 @@ fn ticks() -> Interval {
 
 struct Teller<'a, W> {
     outbox: &'a Outbox<W>,
-    id: &'a Id,
-    run: RunId,
+    about: About<'a>,
     language: Language,
     snapshots: watch::Receiver<Snapshot>,
     /// None once it is known that the run started, or that it never will.
@@ -126,22 +139,21 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
     }
 
     async fn tell_started(&self) -> Result<(), Gone> {
-        let started = Started { request_id: self.id, run_id: self.run };
-        self.outbox.send(&Notification::new("code.started", started)).await
+        self.outbox.send(&Notification::new("code.started", self.about)).await
     }
 
     async fn tell_output(&self, chunk: &OutputChunk) -> Result<(), Gone> {
-        self.outbox.send(&Notification::new("code.output", Output::new(self.id, self.run, chunk))).await
+        self.outbox.send(&Notification::new("code.output", Output::new(self.about, chunk))).await
     }
 
     async fn tell_waiting(&mut self) -> Result<(), Gone> {
-        let now = waiting(&self.snapshots.borrow(), self.run, self.language);
+        let now = waiting(&self.snapshots.borrow(), self.about.run_id, self.language);
         if now == self.waiting {
             return Ok(());
         }
         self.waiting = now;
         let Some(waiting) = &self.waiting else { return Ok(()) };
-        let note = WaitingNote { request_id: self.id, run_id: self.run, waiting };
+        let note = WaitingNote { about: self.about, waiting };
         self.outbox.send(&Notification::new("code.waiting", note)).await
     }
 }

@@ -31,6 +31,9 @@ pub trait Runs: Clone + Send + Sync + 'static {
     /// The owner's limits as they are now.
     fn limits(&self) -> Limits;
 
+    /// How many runs of one batch are worth handing over at once; more would only wait, or be refused.
+    fn at_once(&self) -> usize;
+
     /// `{runs, next}`: figures of past runs, neither code nor output.
     fn history(&self, request: HistoryRequest) -> impl Future<Output = Result<Value, RunError>> + Send;
 }
@@ -40,6 +43,7 @@ pub trait Runs: Clone + Send + Sync + 'static {
 pub struct Door {
     pub supervisor: Supervisor,
     pub limits: Arc<dyn Fn() -> Limits + Send + Sync>,
+    pub at_once: Arc<dyn Fn() -> usize + Send + Sync>,
     pub history: History,
 }
 
@@ -64,6 +68,10 @@ impl Runs for Door {
 
     fn limits(&self) -> Limits {
         (self.limits)()
+    }
+
+    fn at_once(&self) -> usize {
+        (self.at_once)()
     }
 
     async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {

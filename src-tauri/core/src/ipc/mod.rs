@@ -1,6 +1,7 @@
 //! The local door: who may connect, and how many. What is said over a connection is [`session`]'s to know.
 //! Sockets and pipes are named in this folder only.
 
+mod batch;
 mod call;
 pub mod door;
 mod outbox;

@@ -14,7 +14,8 @@ use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::call::Call;
+use super::batch::Batch;
+use super::call::{CANCEL_PAUSE, CANCEL_TRIES, Call};
 use super::door::Runs;
 use super::outbox::{Gone, Outbox};
 use super::{FAREWELL, Peer};
@@ -22,19 +23,17 @@ use crate::codec::{Frame, Frames, MAX_FRAME};
 use crate::error::RunError;
 use crate::event::Snapshot;
 use crate::policy;
+use crate::protocol::batch::{self, BatchRequest};
 use crate::protocol::capability::{Capability, capabilities};
 use crate::protocol::error::ErrorObject;
 use crate::protocol::request::{self, CancelTarget, RunRequest};
-use crate::protocol::{self, CODE_RUN, Id, Message, Notification, PROTOCOL, Response};
+use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, PROTOCOL, Response};
 use crate::run::{Client, ClientId, RunId};
 
-/// Runs of one connection at once, waiting ones too.
+/// Runs of one connection at once, waiting ones too. A batch counts as all its runs until it is answered.
 pub const MAX_RUNS: usize = 64;
 /// After end-of-file: how often to look whether the client closed everything or only its own side.
 const HANGUP_EVERY: Duration = Duration::from_millis(200);
-/// A cancel that follows right behind its run can arrive before the run is known; so often, and at this distance, it knocks.
-const CANCEL_TRIES: u32 = 20;
-const CANCEL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Both halves of a connection, and the eye that sees whether the other side hung up altogether.
 pub struct Link<R, W> {
@@ -77,9 +76,13 @@ struct Session<D, W> {
     told: Option<Vec<Capability>>,
 }
 
+/// A request that is not answered yet.
 struct Live {
     request: Id,
-    run: RunId,
+    /// One, or those of a batch.
+    runs: Vec<RunId>,
+    /// Of a batch.
+    cancel: Option<CancellationToken>,
 }
 
 impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
@@ -152,6 +155,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 Ok(()) => Ok(()),
                 Err(error) => self.refuse(&id, error).await,
             },
+            CODE_BATCH => match self.start_batch(&id, params) {
+                Ok(()) => Ok(()),
+                Err(error) => self.refuse(&id, error).await,
+            },
             "code.cancel" => {
                 let answer = self.cancel(params).await;
                 self.reply(&id, answer.map(|cancelled| json!({ "cancelled": cancelled }))).await
@@ -186,14 +193,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let request = RunRequest::decode(params)?;
         let stream = request.stream;
         let spec = policy::spec(request, &self.door.limits(), RunId::generate())?;
-        let key = id.key();
-        if self.live.values().any(|live| live.request.key() == key) {
-            return Err(ErrorObject::invalid_request(format!("The request {key} is still running; use another id.")));
-        }
-        if self.live.len() >= MAX_RUNS {
-            return Err(RunError::QueueFull { waiting: MAX_RUNS, retry_after: Duration::from_secs(1) }.into());
-        }
-        let live = Live { request: id.clone(), run: spec.id };
+        self.admit(id, 1)?;
+        let live = Live { request: id.clone(), runs: vec![spec.id], cancel: None };
         let call = Call {
             door: self.door.clone(),
             client: self.client.clone(),
@@ -207,6 +208,51 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         Ok(())
     }
 
+    /// Starts the runs of a batch, once all of them may be; its reply comes when the last is over.
+    fn start_batch(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), ErrorObject> {
+        if !self.snapshots.borrow().enabled {
+            return Err(RunError::Off.into());
+        }
+        let BatchRequest { runs, max_parallel, stop_on_failure, stream } = BatchRequest::decode(params)?;
+        let owner = self.door.limits();
+        let check = |(index, request)| {
+            policy::spec(request, &owner, RunId::generate()).map_err(|error| batch::in_run(index, error))
+        };
+        let specs = runs.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
+        self.admit(id, specs.len())?;
+        let at_once = self.door.at_once();
+        let cancel = CancellationToken::new();
+        let runs = specs.iter().map(|spec| spec.id).collect();
+        let live = Live { request: id.clone(), runs, cancel: Some(cancel.clone()) };
+        let batch = Batch {
+            door: self.door.clone(),
+            client: self.client.clone(),
+            outbox: Arc::clone(&self.outbox),
+            id: id.clone(),
+            specs,
+            at_once: max_parallel.map_or(at_once, |most| most.min(at_once)),
+            stop_on_failure,
+            stream,
+            cancel,
+        };
+        let task = self.runs.spawn(batch.answer());
+        self.live.insert(task.id(), live);
+        Ok(())
+    }
+
+    /// Whether a request for so many runs may be taken on.
+    fn admit(&self, id: &Id, runs: usize) -> Result<(), ErrorObject> {
+        let key = id.key();
+        if self.live.values().any(|live| live.request.key() == key) {
+            return Err(ErrorObject::invalid_request(format!("The request {key} is still running; use another id.")));
+        }
+        let waiting = self.live.values().map(|live| live.runs.len()).sum::<usize>();
+        if waiting + runs > MAX_RUNS {
+            return Err(RunError::QueueFull { waiting, own: true, retry_after: Duration::from_secs(1) }.into());
+        }
+        Ok(())
+    }
+
     /// A run of ours that failed by a fault in our own code takes nothing else with it, and is answered.
     async fn ended(&mut self, done: Result<(task::Id, ()), JoinError>) -> Result<(), Gone> {
         let id = match &done {
@@ -214,23 +260,26 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             Err(error) => error.id(),
         };
         let (Some(live), Err(error)) = (self.live.remove(&id), done) else { return Ok(()) };
-        tracing::error!(run = %live.run, %error, "a run failed");
+        tracing::error!(request = %live.request.key(), %error, "a run failed");
         let error = RunError::Internal("the run broke off; the log says more".into());
         self.refuse(&live.request, error.into()).await
     }
 
     async fn cancel(&self, params: Option<&RawValue>) -> Result<bool, RunError> {
+        // Only this connection's own runs: the supervisor would refuse others too.
         let run = match request::cancel(params)? {
-            CancelTarget::Run(run) => Some(run),
+            CancelTarget::Run(run) => self.live.values().any(|live| live.runs.contains(&run)).then_some(run),
             CancelTarget::Request(id) => {
                 let key = id.key();
-                self.live.values().find(|live| live.request.key() == key).map(|live| live.run)
+                let live = self.live.values().find(|live| live.request.key() == key);
+                if let Some(cancel) = live.and_then(|live| live.cancel.as_ref()) {
+                    cancel.cancel();
+                    return Ok(true);
+                }
+                live.and_then(|live| live.runs.first().copied())
             }
         };
-        // Only this connection's own runs: the supervisor would refuse others too.
-        let Some(run) = run.filter(|run| self.live.values().any(|live| live.run == *run)) else {
-            return Ok(false);
-        };
+        let Some(run) = run else { return Ok(false) };
         for _ in 0..CANCEL_TRIES {
             if self.door.cancel(self.client.id, run).await {
                 return Ok(true);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::CODE_RUN;
+use super::batch::MAX_BATCH;
 use crate::language::Language;
 use crate::policy::{MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES};
 use crate::run::Limits;
@@ -37,6 +38,8 @@ pub struct CapabilityLimits {
     pub files: usize,
     pub code_bytes: usize,
     pub stdin_bytes: usize,
+    /// Runs of one `code.batch`.
+    pub batch_runs: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,6 +75,7 @@ fn code_run(owner: &Limits) -> Capability {
             files: MAX_FILES,
             code_bytes: MAX_CODE_BYTES,
             stdin_bytes: MAX_STDIN_BYTES,
+            batch_runs: MAX_BATCH,
         },
         languages: Language::ALL.map(info).to_vec(),
     }

@@ -5,7 +5,7 @@
 //! | -32700 | `parse_error` | the line is not JSON, or not UTF-8 |
 //! | -32600 | `invalid_request` | the JSON is no JSON-RPC 2.0 request |
 //! | -32601 | `method_not_found` | there is no such method |
-//! | -32601 | `capability_off` | `code.run` while the owner has it turned off |
+//! | -32601 | `capability_off` | `code.run` or `code.batch` while the owner has it turned off |
 //! | -32602 | `invalid_params` | `data.field` says which parameter |
 //! | -32603 | `internal` | a fault of Sandtray's own |
 //! | -32001 | `engine_unavailable` | `data.trouble` says what is the matter with it |
@@ -14,9 +14,12 @@
 //! | -32004 | `shutting_down` | |
 //! | -32005 | `too_many_connections` | the connection is closed after it |
 //! | -32006 | `message_too_long` | the line was longer than a frame may be |
+//! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
+//! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
 
 use serde::Serialize;
 
+use crate::codec::MAX_FRAME;
 use crate::error::RunError;
 
 pub const PARSE: i32 = -32700;
@@ -30,6 +33,8 @@ pub const QUEUE_FULL: i32 = -32003;
 pub const SHUTTING_DOWN: i32 = -32004;
 pub const TOO_MANY_CONNECTIONS: i32 = -32005;
 pub const MESSAGE_TOO_LONG: i32 = -32006;
+pub const NOT_STARTED: i32 = -32007;
+pub const REPLY_TOO_LARGE: i32 = -32008;
 
 /// Names out of a client's message are quoted back to it, but not without bound.
 const MAX_QUOTE: usize = 64;
@@ -84,6 +89,26 @@ impl ErrorObject {
         let message = format!("The message is longer than {} MiB and was skipped.", most >> 20);
         let mut error = Self::plain(MESSAGE_TOO_LONG, "message_too_long", message);
         error.data.hint = Some("Send fewer or smaller files; base64 takes less room than escaped binary text.".into());
+        error
+    }
+
+    pub fn not_started(why: impl Into<String>) -> Self {
+        Self::plain(NOT_STARTED, "not_started", why)
+    }
+
+    /// The run is over; only its result is left out.
+    pub fn reply_too_large(index: usize, streamed: bool) -> Self {
+        let message = format!(
+            "The result of `runs[{index}]` is left out: together with those before it, it is larger than the {} MiB of one message.",
+            MAX_FRAME >> 20
+        );
+        let mut error = Self::plain(REPLY_TOO_LARGE, "reply_too_large", message);
+        let hint = if streamed {
+            "It was delivered on its own, as `code.result`."
+        } else {
+            "With `stream: true` each result is delivered on its own, as `code.result`."
+        };
+        error.data.hint = Some(hint.into());
         error
     }
 

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::quote;
@@ -31,6 +31,19 @@ pub(super) fn object<'a>(field: &str, raw: &'a RawValue, most: usize) -> Result<
         }
         // The text was read as JSON before, so what fails here is a key.
         Err(_) => Err(RunError::invalid(field, format!("`{field}` has a key with half of a surrogate pair in it."))),
+    }
+}
+
+/// An array's items. More than `most` are refused before they are kept.
+pub(super) fn array<'a>(field: &str, raw: &'a RawValue, most: usize) -> Result<Vec<&'a RawValue>, RunError> {
+    if !raw.get().starts_with('[') {
+        return Err(wrong(field, "an array", raw));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+    match deserializer.deserialize_seq(Items { most }) {
+        Ok(Some(items)) => Ok(items),
+        // The text was read as JSON before, so nothing else fails here.
+        Ok(None) | Err(_) => Err(RunError::invalid(field, format!("`{field}` has more than {most} entries."))),
     }
 }
 
@@ -159,5 +172,31 @@ impl<'de> Visitor<'de> for Entries {
             }
         }
         Ok(fault.map_or(Ok(entries), Err))
+    }
+}
+
+struct Items {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for Items {
+    /// None where there are too many.
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        let mut many = false;
+        // Read to the end even when there are too many: the parser asks for it.
+        while let Some(item) = seq.next_element::<&'de RawValue>()? {
+            many |= items.len() == self.most;
+            if !many {
+                items.push(item);
+            }
+        }
+        Ok((!many).then_some(items))
     }
 }

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 as it is spoken on the local socket: what a line means, and what an answer looks like.
 //! Pure: no socket, no clock. What a request may ask for is [`crate::policy`]'s to say.
 
+pub mod batch;
 pub mod capability;
 pub mod error;
 mod fields;
@@ -16,6 +17,7 @@ use error::ErrorObject;
 /// Raised when a client that follows the old one would break.
 pub const PROTOCOL: u32 = 1;
 pub const CODE_RUN: &str = "code.run";
+pub const CODE_BATCH: &str = "code.batch";
 /// An id is echoed in every notification about its run, so it has a bound of its own.
 pub const MAX_ID_BYTES: usize = 256;
 
@@ -92,7 +94,8 @@ pub fn parse(line: &[u8]) -> Result<Message<'_>, Refusal> {
     match whole.get().as_bytes().first() {
         Some(b'{') => {}
         Some(b'[') => {
-            let message = "Batches are not spoken here; send each call on a line of its own.";
+            let message =
+                "Batches are not spoken here; send each call on a line of its own, or several runs with `code.batch`.";
             return Err(Refusal::new(Id::null(), ErrorObject::invalid_request(message)));
         }
         _ => {
@@ -131,12 +134,13 @@ pub struct Response<'a, T> {
     jsonrpc: &'static str,
     id: &'a Id,
     #[serde(flatten)]
-    body: Body<T>,
+    body: Answer<T>,
 }
 
+/// `"result": ...` or `"error": ...`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Body<T> {
+pub enum Answer<T> {
     Result(T),
     Error(ErrorObject),
 }
@@ -144,8 +148,8 @@ enum Body<T> {
 impl<'a, T: Serialize> Response<'a, T> {
     pub fn new(id: &'a Id, answer: Result<T, ErrorObject>) -> Self {
         let body = match answer {
-            Ok(result) => Body::Result(result),
-            Err(error) => Body::Error(error),
+            Ok(result) => Answer::Result(result),
+            Err(error) => Answer::Error(error),
         };
         Self { jsonrpc: "2.0", id, body }
     }

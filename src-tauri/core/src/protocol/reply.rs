@@ -143,18 +143,21 @@ fn escaped(text: &str) -> usize {
         .sum()
 }
 
-/// The program runs now.
-#[derive(Debug, Serialize)]
-pub struct Started<'a> {
+/// The run that a notification is about. On its own, that of `code.started`: the program runs now.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct About<'a> {
     pub request_id: &'a Id,
+    /// Its place among the runs of a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
     pub run_id: RunId,
 }
 
 /// A piece of output while it runs: `text`, or `base64` where it is not UTF-8.
 #[derive(Debug, Serialize)]
 pub struct Output<'a> {
-    pub request_id: &'a Id,
-    pub run_id: RunId,
+    #[serde(flatten)]
+    pub about: About<'a>,
     pub stream: Stream,
     #[serde(flatten, serialize_with = "serialize_chunk")]
     pub chunk: &'a [u8],
@@ -164,8 +167,8 @@ pub struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    pub fn new(request_id: &'a Id, run: RunId, chunk: &'a OutputChunk) -> Self {
-        Self { request_id, run_id: run, stream: chunk.stream, chunk: &chunk.bytes, missed: chunk.missed }
+    pub fn new(about: About<'a>, chunk: &'a OutputChunk) -> Self {
+        Self { about, stream: chunk.stream, chunk: &chunk.bytes, missed: chunk.missed }
     }
 }
 
@@ -197,8 +200,8 @@ pub enum Waiting {
 
 #[derive(Debug, Serialize)]
 pub struct WaitingNote<'a> {
-    pub request_id: &'a Id,
-    pub run_id: RunId,
+    #[serde(flatten)]
+    pub about: About<'a>,
     #[serde(flatten)]
     pub waiting: &'a Waiting,
 }

@@ -275,6 +275,6 @@ pub fn history(params: Option<&RawValue>) -> Result<HistoryRequest, RunError> {
 }
 
 /// Absent parameters are an empty object.
-fn params_object(params: Option<&RawValue>) -> Result<Vec<(String, &RawValue)>, RunError> {
+pub(super) fn params_object(params: Option<&RawValue>) -> Result<Vec<(String, &RawValue)>, RunError> {
     params.map_or_else(|| Ok(Vec::new()), |raw| fields::object("params", raw, MAX_PARAMS))
 }

@@ -5,7 +5,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::error::{self, ErrorObject};
-use super::reply::{Output, RunReply, Started, Waiting, WaitingNote};
+use super::reply::{About, Output, RunReply, Waiting, WaitingNote};
 use super::request::{self, RunRequest};
 use super::*;
 use crate::engine::{EngineTrouble, PullError};
@@ -298,28 +298,34 @@ fn returned_files_go_into_the_next_request_as_they_are() {
 fn notifications_say_which_request_and_which_run() {
     let id = Id::read(&RawValue::from_string("7".into()).unwrap()).unwrap();
     let run = RunId::generate();
+    let about = About { request_id: &id, index: None, run_id: run };
     let chunk =
         |bytes: &'static [u8], missed| OutputChunk { stream: Stream::Stdout, bytes: Bytes::from_static(bytes), missed };
     let value = |note: Value| note["params"].clone();
-    let text = serde_json::to_value(Notification::new("code.output", Output::new(&id, run, &chunk(b"a", 0)))).unwrap();
+    let text = serde_json::to_value(Notification::new("code.output", Output::new(about, &chunk(b"a", 0)))).unwrap();
     assert_eq!(
         text,
         json!({"jsonrpc": "2.0", "method": "code.output",
         "params": {"request_id": 7, "run_id": run.to_string(), "stream": "stdout", "text": "a"}})
     );
-    let binary = serde_json::to_value(Notification::new("x", Output::new(&id, run, &chunk(b"\xff", 3)))).unwrap();
+    let binary = serde_json::to_value(Notification::new("x", Output::new(about, &chunk(b"\xff", 3)))).unwrap();
     assert_eq!(
         value(binary),
         json!({"request_id": 7, "run_id": run.to_string(), "stream": "stdout", "base64": "/w==", "missed": 3})
     );
-    let started = serde_json::to_value(Notification::new("x", Started { request_id: &id, run_id: run })).unwrap();
+    let started = serde_json::to_value(Notification::new("x", about)).unwrap();
     assert_eq!(value(started), json!({"request_id": 7, "run_id": run.to_string()}));
     let waiting = Waiting::Image { image: "p".into(), fraction: 0.5, downloaded_bytes: 1, total_bytes: 2 };
-    let note = WaitingNote { request_id: &id, run_id: run, waiting: &waiting };
+    let note = WaitingNote { about, waiting: &waiting };
     assert_eq!(
         serde_json::to_value(note).unwrap(),
         json!({"request_id": 7, "run_id": run.to_string(), "why": "image",
         "image": "p", "fraction": 0.5, "downloaded_bytes": 1, "total_bytes": 2})
+    );
+    let of_a_batch = serde_json::to_value(Output::new(About { index: Some(3), ..about }, &chunk(b"a", 0))).unwrap();
+    assert_eq!(
+        of_a_batch,
+        json!({"request_id": 7, "index": 3, "run_id": run.to_string(), "stream": "stdout", "text": "a"})
     );
 }
 
@@ -341,7 +347,7 @@ fn every_error_has_its_number_and_its_word() {
         (&image["code"], &image["data"]["image"], &image["data"]["reason"]),
         (&json!(-32002), &json!("p"), &json!("no_network"))
     );
-    let full = value(RunError::QueueFull { waiting: 64, retry_after: Duration::from_millis(1200) });
+    let full = value(RunError::QueueFull { waiting: 64, own: false, retry_after: Duration::from_millis(1200) });
     assert_eq!((&full["code"], &full["data"]["retry_after_seconds"]), (&json!(-32003), &json!(2)));
     assert_eq!(value(RunError::Off)["code"], -32601);
     assert_eq!(value(RunError::ShuttingDown)["code"], -32004);
@@ -357,5 +363,5 @@ fn the_capability_is_a_read_that_does_not_exist_while_it_is_off() {
     assert_eq!(value[0]["kind"], "read");
     assert_eq!(value[0]["annotations"], json!({"read_only": true, "destructive": false, "open_world": false}));
     assert_eq!(value[0]["languages"][0]["aliases"], json!(["py", "python3"]));
-    assert_eq!(value[0]["limits"]["seconds"], 60.0);
+    assert_eq!((&value[0]["limits"]["seconds"], &value[0]["limits"]["batch_runs"]), (&json!(60.0), &json!(64)));
 }

@@ -18,6 +18,7 @@ const FILES_MB: RangeInclusive<u64> = 1..=10;
 /// Each is a process of the engine's, idle or not.
 const WARM: RangeInclusive<u32> = 0..=64;
 const QUEUE: RangeInclusive<u32> = 1..=1024;
+const PER_CLIENT: RangeInclusive<u32> = 1..=1024;
 const CONCURRENCY: RangeInclusive<u32> = 1..=64;
 const HISTORY_RUNS: RangeInclusive<u32> = 1..=1_000_000;
 const HISTORY_MB: RangeInclusive<u32> = 1..=102_400;
@@ -48,6 +49,7 @@ pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
     }
     found.limits(&settings.limits);
     found.range("queue", &settings.queue, &QUEUE);
+    found.range("per_client", &settings.per_client, &PER_CLIENT);
     found.range("warm", &settings.warm, &WARM);
     if let Some(concurrency) = &settings.concurrency {
         found.range("concurrency", concurrency, &CONCURRENCY);
@@ -217,6 +219,7 @@ mod tests {
             (with(&|s| s.limits.output_kb = 0), with(&|s| s.limits.output_kb = 2049), "limits.output_kb"),
             (with(&|s| s.limits.files_mb = 0), with(&|s| s.limits.files_mb = 11), "limits.files_mb"),
             (with(&|s| s.queue = 0), with(&|s| s.queue = 1025), "queue"),
+            (with(&|s| s.per_client = 0), with(&|s| s.per_client = 1025), "per_client"),
             (with(&|s| s.warm = 65), with(&|s| s.warm = u32::MAX), "warm"),
             (with(&|s| s.concurrency = Some(0)), with(&|s| s.concurrency = Some(65)), "concurrency"),
             (with(&|s| s.history.max_runs = 0), with(&|s| s.history.max_runs = 1_000_001), "history.max_runs"),

@@ -15,7 +15,7 @@ use crate::event::{Event, ImageState, ImageStatus, LiveRun, Snapshot};
 use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
-use crate::queue::FairQueue;
+use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
@@ -123,7 +123,7 @@ impl Actor {
             walls: Walls::Unproved,
             stocked: None,
             images: images.into(),
-            queue: FairQueue::new(parts.settings.queue as usize),
+            queue: FairQueue::new(owner::caps(&parts.settings)),
             live: HashMap::new(),
             usual: FIRST_GUESS,
             quiet: Vec::new(),
@@ -189,11 +189,10 @@ impl Actor {
         let run_id = pending.spec.id;
         match self.queue.push(pending.client.id, pending) {
             Ok(()) => self.tell(Event::RunQueued { run_id }),
-            Err(pending) => {
-                let waiting = self.queue.len();
+            Err(Full { item: pending, waiting, own }) => {
                 let rounds = waiting.div_ceil(self.concurrency).max(1);
                 let retry_after = self.usual.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
-                let _ = pending.reply.send(Err(RunError::QueueFull { waiting, retry_after }));
+                let _ = pending.reply.send(Err(RunError::QueueFull { waiting, own, retry_after }));
             }
         }
     }

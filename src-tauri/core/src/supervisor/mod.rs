@@ -30,7 +30,7 @@ use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
 
 use actor::{Actor, Command};
-pub use owner::RemoveError;
+pub use owner::{RemoveError, concurrency};
 use pending::Pending;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.

@@ -12,6 +12,7 @@ use crate::engine::{Engine, EngineError, EngineState, EngineTrouble, PullError};
 use crate::error::RunError;
 use crate::event::ImageState;
 use crate::language::Language;
+use crate::queue::Caps;
 use crate::run::RunId;
 use crate::settings::Settings;
 use crate::tap::Onlooker;
@@ -79,10 +80,14 @@ impl Supervisor {
     }
 }
 
-/// As many as the owner says, or as the machine has cores.
-pub(super) fn concurrency(settings: &Settings) -> usize {
+/// Runs at once: as many as the owner says, or as the machine has cores.
+pub fn concurrency(settings: &Settings) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     settings.concurrency.map_or(cores, |runs| runs as usize).max(1)
+}
+
+pub(super) fn caps(settings: &Settings) -> Caps {
+    Caps { all: settings.queue as usize, per_client: settings.per_client as usize }
 }
 
 impl Actor {
@@ -102,7 +107,7 @@ impl Actor {
 
     fn configure(&mut self, settings: Settings) {
         self.concurrency = concurrency(&settings);
-        self.queue.set_cap(settings.queue as usize);
+        self.queue.set_caps(caps(&settings));
         self.parts.settings = settings;
         let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
         let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();

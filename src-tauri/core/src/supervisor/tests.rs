@@ -207,9 +207,34 @@ async fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
     let waiting = [rig.start(1, "exit 0"), rig.start(1, "exit 0")];
     rig.queued(2).await;
     let refused = rig.start(2, "exit 0").result().await.unwrap_err();
-    assert_eq!(refused, RunError::QueueFull { waiting: 2, retry_after: Duration::from_secs(2) });
+    assert_eq!(refused, RunError::QueueFull { waiting: 2, own: false, retry_after: Duration::from_secs(2) });
     rig.fake.open("gate");
     for run in std::iter::once(running).chain(waiting) {
+        assert_eq!(run.status().await, Status::Ok);
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_its_share_waiting_is_refused_and_another_is_served() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
+        settings.concurrency = Some(1);
+        settings.per_client = 2;
+    });
+    let running = rig.start(1, "wait gate");
+    rig.running(1).await;
+    let waiting = [rig.start(1, "exit 0"), rig.start(1, "exit 0")];
+    rig.queued(2).await;
+    let refused = rig.start(1, "exit 0").result().await.unwrap_err();
+    assert_eq!(refused, RunError::QueueFull { waiting: 2, own: true, retry_after: Duration::from_secs(2) });
+    let other = rig.start(2, "exit 0");
+    rig.queued(3).await;
+    // A greater share holds from now on.
+    let settings = Settings { enabled: true, concurrency: Some(1), per_client: 3, ..Settings::default() };
+    rig.supervisor.configure(settings).await;
+    let more = rig.start(1, "exit 0");
+    rig.queued(4).await;
+    rig.fake.open("gate");
+    for run in [running, other, more].into_iter().chain(waiting) {
         assert_eq!(run.status().await, Status::Ok);
     }
 }

@@ -18,6 +18,10 @@ concurrency: number | null,
  */
 queue: number, 
 /**
+ * Of those, how many may be of one client.
+ */
+per_client: number, 
+/**
  * Containers kept warm, over all languages. Each costs about 1 MB of its own and 10 MB of the engine's.
  */
 warm: number, 

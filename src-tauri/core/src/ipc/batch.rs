@@ -1,0 +1,130 @@
+//! One `code.batch` of one connection: so many of its runs at a time, in order, and one reply when all have ended.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::io::AsyncWrite;
+use tokio::task::{self, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::call::{self, CANCEL_PAUSE, CANCEL_TRIES};
+use super::door::Runs;
+use super::outbox::Outbox;
+use crate::error::RunError;
+use crate::protocol::batch::{BatchReply, Finished, Item, Results};
+use crate::protocol::reply::{About, RunReply};
+use crate::protocol::{Id, Notification, Response};
+use crate::run::{Client, Outcome, RunSpec, Status};
+
+pub(super) struct Batch<D, W> {
+    pub(super) door: D,
+    pub(super) client: Client,
+    pub(super) outbox: Arc<Outbox<W>>,
+    pub(super) id: Id,
+    pub(super) specs: Vec<RunSpec>,
+    /// At least 1.
+    pub(super) at_once: usize,
+    pub(super) stop_on_failure: bool,
+    pub(super) stream: bool,
+    /// Ends those that were started and keeps the others from starting.
+    pub(super) cancel: CancellationToken,
+}
+
+/// A run of a batch that is over.
+struct Ended {
+    item: Item,
+    good: bool,
+}
+
+impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
+    pub(super) async fn answer(mut self) {
+        let specs = std::mem::take(&mut self.specs);
+        let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
+        let reply = self.perform(specs).await;
+        // A client that is gone is the session's to notice.
+        let _ = outbox.send(&Response::new(&id, Ok(reply))).await;
+    }
+
+    async fn perform(self, specs: Vec<RunSpec>) -> BatchReply {
+        let batch = Arc::new(self);
+        let mut results = Results::new(specs.len(), batch.stream);
+        let mut waiting = specs.into_iter().enumerate();
+        // Dropped with this future, which ends every run that is left.
+        let mut runs = JoinSet::new();
+        let mut indexes: HashMap<task::Id, usize> = HashMap::new();
+        let mut failed = None;
+        loop {
+            let stopped = batch.cancel.is_cancelled() || (batch.stop_on_failure && failed.is_some());
+            while !stopped && runs.len() < batch.at_once {
+                let Some((index, spec)) = waiting.next() else { break };
+                let task = runs.spawn(Arc::clone(&batch).one(index, spec));
+                indexes.insert(task.id(), index);
+            }
+            let Some(joined) = runs.join_next_with_id().await else { break };
+            let (task, ended) = settled(joined);
+            let Some(index) = indexes.remove(&task) else { continue };
+            if !ended.good {
+                failed.get_or_insert(index);
+            }
+            results.put(index, ended.item);
+        }
+        results.finish(|| not_started(batch.cancel.is_cancelled(), failed))
+    }
+
+    /// Holds its place until its client has been told, so that no more results are kept than runs may go on at once.
+    async fn one(self: Arc<Self>, index: usize, spec: RunSpec) -> Ended {
+        let about = About { request_id: &self.id, index: Some(index), run_id: spec.id };
+        let result = self.run(about, spec).await;
+        let good = matches!(&result, Ok(Outcome { status: Status::Ok, .. }));
+        let item = Item::of(result.as_ref().map(|outcome| RunReply::new(about.run_id, outcome)).map_err(Into::into));
+        drop(result);
+        if self.stream {
+            let _ = self.outbox.send(&Notification::new("code.result", Finished { about, item: &item })).await;
+        }
+        Ended { item, good }
+    }
+
+    async fn run(&self, about: About<'_>, spec: RunSpec) -> Result<Outcome, RunError> {
+        let run = call::perform(&self.door, self.client.clone(), &self.outbox, about, spec, self.stream);
+        tokio::pin!(run);
+        tokio::select! {
+            biased;
+            // First, so that the run is known to the product before it is cancelled.
+            result = &mut run => return result,
+            () = self.cancel.cancelled() => {}
+        }
+        tokio::select! {
+            result = &mut run => result,
+            never = self.knock(about) => match never {},
+        }
+    }
+
+    /// Cancels the run and leaves its end to whoever waits for it.
+    async fn knock(&self, about: About<'_>) -> std::convert::Infallible {
+        for _ in 0..CANCEL_TRIES {
+            if self.door.cancel(self.client.id, about.run_id).await {
+                break;
+            }
+            tokio::time::sleep(CANCEL_PAUSE).await;
+        }
+        std::future::pending().await
+    }
+}
+
+/// A run of ours that failed by a fault in our own code takes no other with it.
+fn settled(joined: Result<(task::Id, Ended), JoinError>) -> (task::Id, Ended) {
+    joined.unwrap_or_else(|error| {
+        tracing::error!(%error, "a run of a batch failed");
+        let item = Item::Error(RunError::Internal("the run broke off; the log says more".into()).into());
+        (error.id(), Ended { item, good: false })
+    })
+}
+
+fn not_started(cancelled: bool, failed: Option<usize>) -> String {
+    match failed {
+        Some(index) if !cancelled => {
+            format!("Not started: `runs[{index}]` did not end with ok, and `stop_on_failure` was asked for.")
+        }
+        Some(_) | None => "Not started: the batch was cancelled.".into(),
+    }
+}

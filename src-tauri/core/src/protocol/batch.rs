@@ -1,0 +1,336 @@
+//! Several runs asked for in one call, and one reply for all of them that fits a frame. Pure.
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::error::{ErrorObject, quote};
+use super::reply::About;
+use super::request::RunRequest;
+use super::{Answer, MAX_ID_BYTES, fields};
+use crate::codec::MAX_FRAME;
+use crate::error::RunError;
+
+/// Runs of one batch.
+pub const MAX_BATCH: usize = 64;
+/// An item as small as this has its place in the reply, whatever the others take: errors do, and most results.
+pub const SMALL_ITEM: usize = 4 << 10;
+/// What is left of a frame for items that are larger.
+pub const LARGE_ITEMS: usize = MAX_FRAME - MAX_BATCH * (SMALL_ITEM + 1) - MAX_ID_BYTES - 256;
+
+const NAMES: &str = "runs, max_parallel, stop_on_failure and stream";
+
+/// What `code.batch` was asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchRequest {
+    /// 1 to [`MAX_BATCH`].
+    pub runs: Vec<RunRequest>,
+    /// At least 1.
+    pub max_parallel: Option<usize>,
+    /// Whether the first that does not end with `ok` keeps those from starting that have not.
+    pub stop_on_failure: bool,
+    /// Whether the client wants to be told of each run while it runs and as it ends.
+    pub stream: bool,
+}
+
+impl BatchRequest {
+    pub fn decode(params: Option<&RawValue>) -> Result<Self, RunError> {
+        let mut runs = None;
+        let mut request = Self { runs: Vec::new(), max_parallel: None, stop_on_failure: false, stream: false };
+        for (name, raw) in super::request::params_object(params)? {
+            match name.as_str() {
+                "runs" | "max_parallel" | "stop_on_failure" | "stream" if fields::is_null(raw) => {}
+                "runs" => runs = Some(decode_runs(raw)?),
+                "max_parallel" => request.max_parallel = Some(max_parallel(raw)?),
+                "stop_on_failure" => request.stop_on_failure = fields::boolean("stop_on_failure", raw)?,
+                "stream" => request.stream = fields::boolean("stream", raw)?,
+                other => return Err(unknown(other)),
+            }
+        }
+        request.runs = runs.ok_or_else(|| RunError::invalid("runs", "`runs` is missing."))?;
+        Ok(request)
+    }
+}
+
+fn decode_runs(raw: &RawValue) -> Result<Vec<RunRequest>, RunError> {
+    let items = fields::array("runs", raw, MAX_BATCH)?;
+    if items.is_empty() {
+        return Err(RunError::invalid("runs", format!("`runs` is empty; it holds 1 to {MAX_BATCH} runs.")));
+    }
+    let decode = |(index, raw): (usize, &RawValue)| {
+        let request = RunRequest::decode(Some(raw)).map_err(|error| in_run(index, error))?;
+        if request.stream {
+            let message = "`stream` stands beside `runs` and holds for all of them.";
+            return Err(in_run(index, RunError::invalid("stream", message)));
+        }
+        Ok(request)
+    };
+    items.into_iter().enumerate().map(decode).collect()
+}
+
+/// A refusal that is about one run of a batch names that run too.
+pub fn in_run(index: usize, error: RunError) -> RunError {
+    let RunError::Invalid { field, message } = error else { return error };
+    let run = format!("runs[{index}]");
+    let field = if field == "params" { run.clone() } else { format!("{run}.{field}") };
+    RunError::Invalid { field, message: format!("In `{run}`: {message}") }
+}
+
+/// More than there are runs is as many as there are.
+fn max_parallel(raw: &RawValue) -> Result<usize, RunError> {
+    let number = fields::number("max_parallel", raw)?;
+    if number.fract() != 0.0 || number < 1.0 {
+        return Err(RunError::invalid("max_parallel", "`max_parallel` is a whole number of at least 1."));
+    }
+    // A float beyond the integer's range becomes its greatest value.
+    Ok(number as usize)
+}
+
+fn unknown(name: &str) -> RunError {
+    let name = quote(name);
+    let meant = match name.as_str() {
+        "parallel" | "concurrency" | "max_concurrency" | "jobs" => Some("max_parallel"),
+        "fail_fast" | "stop_on_error" => Some("stop_on_failure"),
+        "calls" | "requests" | "programs" | "batch" | "items" => Some("runs"),
+        _ => None,
+    };
+    let more = meant.map_or_else(|| format!("There are {NAMES}."), |field| format!("Did you mean `{field}`?"));
+    let message = format!("There is no field `{name}`. {more}");
+    RunError::invalid(name, message)
+}
+
+/// What came of one run of a batch: its result as JSON, or an error.
+pub type Item = Answer<Box<RawValue>>;
+
+impl Item {
+    pub fn of<T: Serialize>(answer: Result<T, ErrorObject>) -> Self {
+        match answer.map(|result| to_raw_value(&result)) {
+            Ok(Ok(raw)) => Self::Result(raw),
+            Ok(Err(_)) => Self::Error(RunError::Internal("a result has no JSON form".into()).into()),
+            Err(error) => Self::Error(error),
+        }
+    }
+
+    /// In the reply, with the name before it and the braces around it.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Result(raw) => raw.get().len() + r#"{"result":}"#.len(),
+            Self::Error(_) => serde_json::to_string(self).map_or(usize::MAX, |text| text.len()),
+        }
+    }
+}
+
+/// `code.result`: one run of a batch is over.
+#[derive(Debug, Serialize)]
+pub struct Finished<'a> {
+    #[serde(flatten)]
+    pub about: About<'a>,
+    #[serde(flatten)]
+    pub item: &'a Item,
+}
+
+/// The items of a reply, in the order of the runs, whatever the order in which they come. What does not fit is let go of
+/// as soon as that is known, so that a batch keeps no more than a frame.
+///
+/// Of the items that are not small, one has its place where it fits together with all that stand before it. So what is
+/// left out depends on what the runs gave, and not on when they ended.
+#[derive(Debug)]
+pub struct Results {
+    items: Vec<Option<Item>>,
+    /// Zero for a small one, and for one that is not there yet.
+    large: Vec<usize>,
+    streamed: bool,
+}
+
+impl Results {
+    pub fn new(runs: usize, streamed: bool) -> Self {
+        Self { items: (0..runs).map(|_| None).collect(), large: vec![0; runs], streamed }
+    }
+
+    pub fn put(&mut self, index: usize, item: Item) {
+        let bytes = item.bytes();
+        self.large[index] = if bytes > SMALL_ITEM { bytes } else { 0 };
+        self.items[index] = Some(item);
+        let mut total: usize = 0;
+        for (index, bytes) in self.large.iter().enumerate() {
+            total = total.saturating_add(*bytes);
+            if *bytes > 0 && total > LARGE_ITEMS {
+                self.items[index] = Some(Item::Error(ErrorObject::reply_too_large(index, self.streamed)));
+            }
+        }
+    }
+
+    /// Whatever has no item yet did not start.
+    pub fn finish(self, why: impl Fn() -> String) -> BatchReply {
+        let missing = || Item::Error(ErrorObject::not_started(why()));
+        BatchReply { results: self.items.into_iter().map(|item| item.unwrap_or_else(missing)).collect() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct BatchReply {
+    results: Vec<Item>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::protocol::{Id, Response};
+
+    fn decode(params: &Value) -> Result<BatchRequest, RunError> {
+        BatchRequest::decode(Some(&to_raw_value(params).unwrap()))
+    }
+
+    fn refused(params: &Value) -> (String, String) {
+        match decode(params) {
+            Err(RunError::Invalid { field, message }) => (field, message),
+            other => panic!("{params} gave {other:?}"),
+        }
+    }
+
+    fn run() -> Value {
+        json!({"language": "py", "code": ""})
+    }
+
+    #[test]
+    fn a_batch_is_decoded() {
+        let request = decode(&json!({"runs": [run(), run()]})).unwrap();
+        assert_eq!((request.runs.len(), request.max_parallel), (2, None));
+        assert_eq!((request.stop_on_failure, request.stream), (false, false));
+        let request = decode(&json!({"runs": [run()], "max_parallel": 3, "stop_on_failure": true, "stream": true}));
+        let request = request.unwrap();
+        assert_eq!((request.max_parallel, request.stop_on_failure, request.stream), (Some(3), true, true));
+        let nulls = decode(&json!({"runs": [run()], "max_parallel": null, "stop_on_failure": null, "stream": null}));
+        assert_eq!(nulls, decode(&json!({"runs": [run()]})));
+        assert_eq!(decode(&json!({"runs": vec![run(); MAX_BATCH]})).unwrap().runs.len(), MAX_BATCH);
+        let vast = decode(&json!({"runs": [run()], "max_parallel": 1e300})).unwrap();
+        assert_eq!(vast.max_parallel, Some(usize::MAX));
+    }
+
+    #[test]
+    fn a_mistake_names_the_run_and_the_field() {
+        let second = |bad: Value| json!({"runs": [run(), bad]});
+        for (params, field, message) in [
+            (json!({}), "runs", "`runs` is missing."),
+            (json!({"runs": null}), "runs", "`runs` is missing."),
+            (json!({"runs": []}), "runs", "`runs` is empty; it holds 1 to 64 runs."),
+            (json!({"runs": {}}), "runs", "`runs` must be an array, not an object."),
+            (json!({"runs": vec![run(); 65]}), "runs", "`runs` has more than 64 entries."),
+            (json!({"runs": vec![0; 100_000]}), "runs", "`runs` has more than 64 entries."),
+            (second(json!(5)), "runs[1]", "In `runs[1]`: `params` must be an object, not a number."),
+            (second(json!({"language": "py"})), "runs[1].code", "In `runs[1]`: `code` is missing."),
+            (
+                second(json!({"language": "py", "code": "", "files": {"a": 1}})),
+                "runs[1].files[\"a\"]",
+                "In `runs[1]`: `files[\"a\"]` must be a string or {\"base64\": \"...\"}, not a number.",
+            ),
+            (
+                second(json!({"language": "py", "code": "", "stream": true})),
+                "runs[1].stream",
+                "In `runs[1]`: `stream` stands beside `runs` and holds for all of them.",
+            ),
+            (
+                json!({"runs": [run()], "max_parallel": 0}),
+                "max_parallel",
+                "`max_parallel` is a whole number of at least 1.",
+            ),
+            (
+                json!({"runs": [run()], "max_parallel": 1.5}),
+                "max_parallel",
+                "`max_parallel` is a whole number of at least 1.",
+            ),
+            (
+                json!({"runs": [run()], "stop_on_failure": 1}),
+                "stop_on_failure",
+                "`stop_on_failure` must be true or false, not a number.",
+            ),
+            (json!({"concurrency": 1}), "concurrency", "There is no field `concurrency`. Did you mean `max_parallel`?"),
+            (
+                json!({"language": "py"}),
+                "language",
+                "There is no field `language`. There are runs, max_parallel, stop_on_failure and stream.",
+            ),
+        ] {
+            assert_eq!(refused(&params), (field.to_owned(), message.to_owned()), "{params}");
+        }
+        assert_eq!(BatchRequest::decode(None).unwrap_err().code(), "invalid_params");
+        assert_eq!(in_run(3, RunError::Off), RunError::Off);
+    }
+
+    fn item(bytes: usize) -> Item {
+        Item::of(Ok("x".repeat(bytes)))
+    }
+
+    /// `ok`, or the word of the error, of each.
+    fn words(results: Results) -> Vec<String> {
+        let reply = serde_json::to_value(results.finish(|| "stopped".into())).unwrap();
+        let word = |item: &Value| item["error"]["data"]["code"].as_str().unwrap_or("ok").to_owned();
+        reply["results"].as_array().unwrap().iter().map(word).collect()
+    }
+
+    #[test]
+    fn items_stand_in_the_order_of_the_runs_and_what_never_came_was_not_started() {
+        let mut results = Results::new(3, false);
+        results.put(2, item(1));
+        results.put(0, Item::of::<()>(Err(RunError::Off.into())));
+        let reply = serde_json::to_value(results.finish(|| "stopped".into())).unwrap();
+        assert_eq!(reply["results"][0]["error"]["data"]["code"], "capability_off");
+        assert_eq!(
+            reply["results"][1],
+            json!({"error": {"code": -32007, "message": "stopped", "data": {"code": "not_started"}}})
+        );
+        assert_eq!(reply["results"][2], json!({"result": "x"}));
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_same_in_whatever_order_the_runs_end() {
+        let sizes = [10, 6 << 20, 8 << 20, 3 << 20, 100, 1 << 20];
+        let kept = ["ok", "ok", "ok", "reply_too_large", "ok", "reply_too_large"];
+        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 5, 2, 0, 4, 1]] {
+            let mut results = Results::new(sizes.len(), false);
+            for index in order {
+                results.put(index, item(sizes[index]));
+            }
+            assert_eq!(words(results), kept, "{order:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_fit_is_let_go_of_before_the_batch_ends() {
+        let mut results = Results::new(MAX_BATCH, true);
+        for index in (0..MAX_BATCH).rev() {
+            results.put(index, item(5 << 20));
+            let kept: usize = results.items.iter().flatten().map(Item::bytes).sum();
+            assert!(kept <= MAX_FRAME, "{kept} bytes are kept");
+        }
+        let reply = serde_json::to_value(results.finish(String::new)).unwrap();
+        let hint = |reply: &Value| reply["results"][63]["error"]["data"]["hint"].as_str().unwrap().to_owned();
+        assert_eq!(hint(&reply), "It was delivered on its own, as `code.result`.");
+        let mut results = Results::new(MAX_BATCH, false);
+        (0..MAX_BATCH).for_each(|index| results.put(index, item(5 << 20)));
+        let reply = serde_json::to_value(results.finish(String::new)).unwrap();
+        assert_eq!(hint(&reply), "With `stream: true` each result is delivered on its own, as `code.result`.");
+    }
+
+    #[test]
+    fn the_greatest_reply_fits_a_frame_to_the_byte() {
+        let mut results = Results::new(MAX_BATCH, true);
+        let around = r#"{"result":""}"#.len();
+        results.put(0, item(LARGE_ITEMS - around));
+        for index in 1..MAX_BATCH {
+            results.put(index, item(SMALL_ITEM - around));
+        }
+        assert_eq!(words_of_large(&results), 1);
+        let id = Id::read(&to_raw_value(&"i".repeat(MAX_ID_BYTES - 2)).unwrap()).unwrap();
+        let line = serde_json::to_vec(&Response::new(&id, Ok(results.finish(String::new)))).unwrap();
+        assert!((MAX_FRAME - 8192..=MAX_FRAME).contains(&line.len()), "{}", line.len());
+        let mut results = Results::new(1, true);
+        results.put(0, item(LARGE_ITEMS - around + 1));
+        assert_eq!(words(results), ["reply_too_large"]);
+    }
+
+    fn words_of_large(results: &Results) -> usize {
+        results.large.iter().filter(|bytes| **bytes > 0).count()
+    }
+}
