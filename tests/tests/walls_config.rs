@@ -24,7 +24,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, UdpSocket};
 
 /// `STORE BYTES FILE COMMAND...`
-const STORE: &str = "cd /work && mkdir out && dd bs=65536 count=$1 iflag=fullblock,count_bytes of=$2 2>/dev/null \
+const STORE: &str = "cd /sandbox && mkdir out && dd bs=65536 count=$1 iflag=fullblock,count_bytes of=$2 2>/dev/null \
     && shift 2 && exec \"$@\"";
 
 macro_rules! program {
@@ -145,7 +145,7 @@ async fn both_writable_places_fill_up() {
     // 64 MiB less the page of the program. Of 16384 inodes the root has one, and the program, out/ and fill/; /tmp has
     // the root's and fill/.
     assert_eq!(
-        said["/work"],
+        said["/sandbox"],
         json!({ "bytes": (64 << 20) - said["program_bytes"].as_u64().unwrap(), "files": 16_380 })
     );
     assert_eq!(said["/tmp"], json!({ "bytes": 16 << 20, "files": 16_382 }));

@@ -63,7 +63,7 @@ const body = {
 
 const TRACE = Array.from(
   { length: 24 },
-  (_, at) => `  File "/work/parser/rules.py", line ${118 + at * 7}, in descend_${at}\n    return self.rules[name].apply(self, text[position:], depth + 1)\n           \x1b[1;31m^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\x1b[0m`,
+  (_, at) => `  File "/sandbox/parser/rules.py", line ${118 + at * 7}, in descend_${at}\n    return self.rules[name].apply(self, text[position:], depth + 1)\n           \x1b[1;31m^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\x1b[0m`,
 ).join('\n');
 const failedRow = {
   ...row, run_id: 'failed', at_ms: now - 190_000, label: 'Parse the supplier’s price list', status: 'failed', exit_code: 1, seconds: 1.274,

@@ -1,7 +1,7 @@
 """Fills both writable places with bytes, then with files; and asks for files larger than any may be."""
 import errno, json, os, shutil, signal
 
-CAPS = {"/work": (64 << 20, 16384), "/tmp": (192 << 20, 16384)}
+CAPS = {"/sandbox": (64 << 20, 16384), "/tmp": (192 << 20, 16384)}
 PROGRAM = os.stat(__file__).st_blocks * 512
 succeeded, seen = [], {"program_bytes": PROGRAM}
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -45,10 +45,10 @@ def size(what, fd, most):
     os.close(fd)
 
 
-size("sparse file", os.open("/work/sparse", os.O_CREAT | os.O_WRONLY), 1 << 40)
+size("sparse file", os.open("/sandbox/sparse", os.O_CREAT | os.O_WRONLY), 1 << 40)
 size("memory file", os.memfd_create("sparse"), 1 << 40)
-size("file one byte too long", os.open("/work/sparse", os.O_CREAT | os.O_WRONLY), (64 << 20) + 1)
-os.unlink("/work/sparse")
+size("file one byte too long", os.open("/sandbox/sparse", os.O_CREAT | os.O_WRONLY), (64 << 20) + 1)
+os.unlink("/sandbox/sparse")
 descriptors = []
 try:
     while len(descriptors) < 5000:

@@ -101,11 +101,11 @@ for path in sorted(set(map(os.path.realpath, programs))):
     child.kill()
     child.wait()
 # One of our own, should the folder honour it.
-os.makedirs("/work/out", exist_ok=True)
-subprocess.run(["cp", "/bin/cat", "/work/out/suid"], check=True)
-os.chmod("/work/out/suid", 0o6777)
-seen["own_set_id"] = oct(os.stat("/work/out/suid").st_mode & 0o7000)
-os.unlink("/work/out/suid")
+os.makedirs("/sandbox/out", exist_ok=True)
+subprocess.run(["cp", "/bin/cat", "/sandbox/out/suid"], check=True)
+os.chmod("/sandbox/out/suid", 0o6777)
+seen["own_set_id"] = oct(os.stat("/sandbox/out/suid").st_mode & 0o7000)
+os.unlink("/sandbox/out/suid")
 
 if X86:
     # The 32-bit doors: int 0x80 has other numbers and other argument registers, x32 a bit in the number.

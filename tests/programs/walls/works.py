@@ -15,7 +15,7 @@ async def loop():
 
 
 asyncio.run(loop())
-database = sqlite3.connect("/work/a.db")
+database = sqlite3.connect("/sandbox/a.db")
 database.execute("pragma journal_mode = delete")
 database.execute("create table t (a)")
 database.execute("insert into t values (1)")
@@ -46,5 +46,5 @@ with concurrent.futures.ThreadPoolExecutor() as pool:
 with tempfile.TemporaryFile() as file:
     file.truncate(4096)
     mmap.mmap(file.fileno(), 4096)[0:1] = b"x"
-os.mkfifo("/work/fifo")
+os.mkfifo("/sandbox/fifo")
 print("works")

@@ -1,7 +1,7 @@
 """Tries to make a file of every kind in every folder there is, and to open for writing every file there is."""
 import errno, json, os, socket, stat
 
-ALLOWED = ("/work", "/tmp")
+ALLOWED = ("/sandbox", "/tmp")
 # What a process may write about itself is no place on any disk; and all processes here are this run's own.
 OWN = {"self", "thread-self", *filter(str.isdigit, os.listdir("/proc"))}
 succeeded, folders, files = [], 0, 0
@@ -18,7 +18,7 @@ def makers(folder):
 
     yield "file", path, lambda: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     yield "folder", path, lambda: os.mkdir(path)
-    yield "symlink", path, lambda: os.symlink("/work", path)
+    yield "symlink", path, lambda: os.symlink("/sandbox", path)
     yield "hard link", path, lambda: os.link(__file__, path)
     yield "hard link to itself", path, lambda: os.link(first_file(folder), path)
     yield "fifo", path, lambda: os.mkfifo(path)

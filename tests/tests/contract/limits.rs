@@ -149,7 +149,7 @@ async fn a_full_disk_is_the_programs_trouble_and_files_written_before_are_kept()
     let mut agent = rig.agent().await;
     let code = "
 open('out/first', 'w').write('kept')
-for where in ('/work/fill', '/tmp/fill'):
+for where in ('/sandbox/fill', '/tmp/fill'):
     try:
         with open(where, 'wb') as f:
             while True: f.write(bytes(1 << 20))

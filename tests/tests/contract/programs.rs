@@ -77,7 +77,7 @@ print(json.dumps(world))";
     let result = agent.run(python(code)).await;
     let world: Value = serde_json::from_str(result["stdout"].as_str().unwrap()).unwrap();
     let expected = json!({
-        "argv": ["main.py"], "cwd": "/work", "environment": ["HOME", "LANG", "PATH", "TMPDIR"],
+        "argv": ["main.py"], "cwd": "/sandbox", "environment": ["HOME", "LANG", "PATH", "TMPDIR"],
         "folder": ["main.py", "out"], "stdin": "", "name": "__main__", "uid": 65534, "host": "sandbox",
     });
     assert_eq!(world, expected);
@@ -136,7 +136,7 @@ async fn programs_arrive_as_they_were_meant() {
         assert_eq!(parts(&result, &["status", "stdout", "stderr", "left_behind"]), expected);
     }
     let result = agent.run(python("x = 1\nraise ValueError('no')")).await;
-    let traceback = "Traceback (most recent call last):\n  File \"/work/main.py\", line 2, in <module>\n    raise ValueError('no')\nValueError: no\n";
+    let traceback = "Traceback (most recent call last):\n  File \"/sandbox/main.py\", line 2, in <module>\n    raise ValueError('no')\nValueError: no\n";
     assert_eq!(parts(&result, &["exit_code", "stderr"]), json!({ "exit_code": 1, "stderr": traceback }));
     rig.stop().await;
 }

@@ -13,7 +13,7 @@ use crate::launcher;
 use crate::run::Limits;
 
 /// The working folder. No image has it, and so Docker's tmpfs keeps the mode that it is given.
-pub const WORK: &str = "/work";
+pub const WORK: &str = "/sandbox";
 pub const WORK_MIB: u32 = 64;
 pub const TMP: &str = "/tmp";
 /// Files and folders that each of the two writable places can hold. An empty file costs kernel memory too.
@@ -262,7 +262,7 @@ mod tests {
             "DnsSearch": ["."],
             "ReadonlyRootfs": true,
             "Tmpfs": {
-                "/work": "rw,exec,nosuid,nodev,size=64m,nr_inodes=16384,mode=1777",
+                "/sandbox": "rw,exec,nosuid,nodev,size=64m,nr_inodes=16384,mode=1777",
                 "/tmp": "rw,noexec,nosuid,nodev,size=16m,nr_inodes=16384,mode=1777",
                 "/dev/mqueue": "ro,noexec,nosuid,nodev,size=4k",
                 "/run": "ro,noexec,nosuid,nodev,size=4k",

@@ -366,7 +366,7 @@ impl Stage {
             let mut header = tar::Header::new_gnu();
             header.set_size(text.len() as u64);
             header.set_mode(0o644);
-            let _ = tar.append_data(&mut header, format!("work/out/{name}"), text.as_bytes());
+            let _ = tar.append_data(&mut header, format!("sandbox/out/{name}"), text.as_bytes());
         }
         tar.into_inner().unwrap_or_default()
     }

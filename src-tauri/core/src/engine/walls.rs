@@ -4,7 +4,7 @@
 //!
 //! It fails closed: what is absent, double, or not understood counts as a wall that is missing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::container::{self, ENVIRONMENT, FILE_BYTES, HOSTNAME, INODES, MEMLOCK_BYTES, NOFILE, TMP, UID, WORK};
 use crate::language::Language;
@@ -142,10 +142,8 @@ fn root_is_read_only(facts: &Facts) -> bool {
 
 /// Both are there as well: a probe that can write nowhere did not look properly.
 fn writable_are_only_two(facts: &Facts) -> bool {
-    let mut places = facts.all("writable").to_vec();
-    places.sort_unstable();
-    places.dedup();
-    places == [TMP, WORK]
+    let places: BTreeSet<&str> = facts.all("writable").iter().copied().collect();
+    places == BTreeSet::from([TMP, WORK])
 }
 
 fn is_bounded(facts: &Facts, place: &str, mib: u64) -> bool {
@@ -303,13 +301,13 @@ mod tests {
             ("routes6=0", "routes6=1\n", "the network is not cut off"),
             ("mount=/ overlay ro,relatime", "mount=/ overlay rw,relatime\n", "the root file system is not read-only"),
             (
-                "writable=/work",
-                "writable=/work\nwritable=/dev/shm\n",
+                "writable=/sandbox",
+                "writable=/sandbox\nwritable=/dev/shm\n",
                 "more than the working folder and /tmp can be written",
             ),
             (
-                "mount=/work tmpfs rw,nosuid,nodev,relatime,size=65536k,nr_inodes=16384",
-                "mount=/work tmpfs rw,nosuid,nodev,relatime,size=65536k\n",
+                "mount=/sandbox tmpfs rw,nosuid,nodev,relatime,size=65536k,nr_inodes=16384",
+                "mount=/sandbox tmpfs rw,nosuid,nodev,relatime,size=65536k\n",
                 "the size of the working folder is not bounded",
             ),
             (

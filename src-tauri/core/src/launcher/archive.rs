@@ -20,7 +20,7 @@ const MAX_NAME: u64 = 64 << 10;
 /// What tar had to complain about.
 const MAX_LOG: u64 = 16 << 10;
 
-const OUT: &[u8] = b"work/out";
+const OUT: &[u8] = b"sandbox/out";
 const LOG: &[u8] = b"tmp/.sandtray.log";
 
 /// What a run's `out/` held.
@@ -230,7 +230,7 @@ impl Archive {
     }
 
     fn give_up(&mut self, name: &str) {
-        let name = name.strip_prefix("work/out/").unwrap_or(name).to_owned();
+        let name = name.strip_prefix("sandbox/out/").unwrap_or(name).to_owned();
         self.skip(&name, SkipReason::NotRead);
         self.done = true;
     }
@@ -303,7 +303,7 @@ fn complaints(log: &str) -> impl Iterator<Item = (&str, SkipReason)> {
         } else {
             (line.strip_suffix(": socket ignored")?, SkipReason::SpecialFile)
         };
-        let inside = name.strip_prefix("work/out")?;
+        let inside = name.strip_prefix("sandbox/out")?;
         if inside.is_empty() { Some(("out", reason)) } else { Some((inside.strip_prefix('/')?, reason)) }
     })
 }

@@ -28,8 +28,6 @@ pub use report::{Ending, Report, Step};
 /// PID 1: `sh -c SCRIPT sandtray PROGRAM...`.
 pub const SCRIPT: &str = include_str!("script.sh");
 
-/// Where the program starts, beside its files.
-pub const WORK_DIR: &str = "/work";
 /// What the program writes below this folder is returned.
 pub const OUT_DIR: &str = "out";
 

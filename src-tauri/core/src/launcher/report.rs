@@ -225,7 +225,7 @@ mod tests {
         let mut header = tar::Header::new_gnu();
         header.set_size(2);
         header.set_mode(0o644);
-        tar.append_data(&mut header, "work/out/f", &b"hi"[..]).unwrap();
+        tar.append_data(&mut header, "sandbox/out/f", &b"hi"[..]).unwrap();
         let mut stream =
             b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000\nmain.py\0left\0out\0\0".to_vec();
         stream.extend(tar.into_inner().unwrap());

@@ -4,7 +4,7 @@
 
 # --- Ahead of the call: all that needs no program -----------------------------------------------------------------
 umask 022
-cd /work && mkdir -p out || exit 125
+cd /sandbox && mkdir -p out || exit 125
 # A signal with a handler reaches PID 1 even from inside; without one of ours, INT would end it.
 trap : INT
 # Reopened, so that a program that sets O_NONBLOCK on its own stdout does not set it on ours.
@@ -108,4 +108,4 @@ for name in * .[!.]* ..?*; do
 done
 printf '\0' >&3
 cd /
-exec tar cf - work/out tmp/$log >&3 2>&6
+exec tar cf - sandbox/out tmp/$log >&3 2>&6

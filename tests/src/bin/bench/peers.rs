@@ -60,7 +60,7 @@ fn walls(seccomp_file: &std::path::Path) -> Vec<String> {
         "--hostname",
         "sandbox",
         "--tmpfs",
-        "/work:rw,exec,nosuid,nodev,size=64m,mode=1777",
+        "/sandbox:rw,exec,nosuid,nodev,size=64m,mode=1777",
         "--tmpfs",
         "/tmp:rw,noexec,nosuid,nodev,size=16m,mode=1777",
         "--ulimit",

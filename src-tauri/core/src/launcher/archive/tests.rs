@@ -50,12 +50,12 @@ fn harvest(files: &[(&str, &str)], skipped: &[(&str, SkipReason)]) -> Harvest {
 fn plain_files_come_back_with_their_names() {
     let longest = "n".repeat(255);
     let stream = with_end(&[
-        entry(b'5', b"work/out/", b""),
-        entry(b'0', b"work/out/a..b.txt", b"dots"),
-        entry(b'0', b"work/out/-rf", b"dash"),
-        entry(b'0', b"work/out/new\nline", b""),
-        entry(0, b"work/out/d/old", b"old type"),
-        long(b'0', format!("work/out/{longest}").as_bytes(), b"long"),
+        entry(b'5', b"sandbox/out/", b""),
+        entry(b'0', b"sandbox/out/a..b.txt", b"dots"),
+        entry(b'0', b"sandbox/out/-rf", b"dash"),
+        entry(b'0', b"sandbox/out/new\nline", b""),
+        entry(0, b"sandbox/out/d/old", b"old type"),
+        long(b'0', format!("sandbox/out/{longest}").as_bytes(), b"long"),
         entry(b'0', b"tmp/.sandtray.log", b"   \n"),
     ]);
     let expected =
@@ -66,21 +66,21 @@ fn plain_files_come_back_with_their_names() {
 #[test]
 fn whatever_is_no_plain_file_is_named_and_left_out() {
     use SkipReason::*;
-    let deep = format!("work/out/{}", ["d"; 17].join("/"));
+    let deep = format!("sandbox/out/{}", ["d"; 17].join("/"));
     let stream = with_end(&[
-        entry(b'2', b"work/out/link", b""),
-        entry(b'1', b"work/out/hard", b""),
-        entry(b'6', b"work/out/fifo", b""),
-        entry(b'3', b"work/out/device", b""),
-        entry(b'0', b"work/out/back\\slash", b"x"),
-        entry(b'0', b"work/out/\xff", b"x"),
-        entry(b'0', b"work/out/../../etc/passwd", b"x"),
-        entry(b'0', b"work/out//etc/passwd", b"x"),
+        entry(b'2', b"sandbox/out/link", b""),
+        entry(b'1', b"sandbox/out/hard", b""),
+        entry(b'6', b"sandbox/out/fifo", b""),
+        entry(b'3', b"sandbox/out/device", b""),
+        entry(b'0', b"sandbox/out/back\\slash", b"x"),
+        entry(b'0', b"sandbox/out/\xff", b"x"),
+        entry(b'0', b"sandbox/out/../../etc/passwd", b"x"),
+        entry(b'0', b"sandbox/out//etc/passwd", b"x"),
         entry(b'0', deep.as_bytes(), b"x"),
         entry(b'0', b"/etc/passwd", b"not ours"),
-        entry(b'0', b"work/outside", b"not ours"),
-        entry(b'0', b"work/out/fine", b"y"),
-        entry(b'0', b"work/out/fine", b"twice"),
+        entry(b'0', b"sandbox/outside", b"not ours"),
+        entry(b'0', b"sandbox/out/fine", b"y"),
+        entry(b'0', b"sandbox/out/fine", b"twice"),
     ]);
     let skipped = [
         ("link", Symlink),
@@ -91,7 +91,7 @@ fn whatever_is_no_plain_file_is_named_and_left_out() {
         ("\u{fffd}", BadName),
         ("../../etc/passwd", BadName),
         ("/etc/passwd", BadName),
-        (&deep["work/out/".len()..], TooDeep),
+        (&deep["sandbox/out/".len()..], TooDeep),
         ("fine", BadName),
     ];
     assert_eq!(read(&stream, 1000).0, harvest(&[("fine", "y")], &skipped));
@@ -102,7 +102,7 @@ fn out_itself_may_be_anything() {
     for (kind, reason) in
         [(b'2', SkipReason::Symlink), (b'6', SkipReason::SpecialFile), (b'0', SkipReason::SpecialFile)]
     {
-        let stream = with_end(&[entry(kind, b"work/out", b"")]);
+        let stream = with_end(&[entry(kind, b"sandbox/out", b"")]);
         assert_eq!(read(&stream, 1000).0, harvest(&[], &[("out", reason)]));
     }
 }
@@ -110,9 +110,9 @@ fn out_itself_may_be_anything() {
 #[test]
 fn files_over_the_budget_are_skipped_and_those_that_still_fit_are_kept() {
     let stream = with_end(&[
-        entry(b'0', b"work/out/a", &[b'a'; 600]),
-        entry(b'0', b"work/out/b", &[b'b'; 600]),
-        entry(b'0', b"work/out/c", &[b'c'; 400]),
+        entry(b'0', b"sandbox/out/a", &[b'a'; 600]),
+        entry(b'0', b"sandbox/out/b", &[b'b'; 600]),
+        entry(b'0', b"sandbox/out/c", &[b'c'; 400]),
     ]);
     let (found, _) = read(&stream, 1000);
     assert_eq!(
@@ -124,15 +124,15 @@ fn files_over_the_budget_are_skipped_and_those_that_still_fit_are_kept() {
 
 #[test]
 fn a_sparse_terabyte_ends_the_reading_at_once() {
-    let stream = [entry(b'0', b"work/out/small", b"kept"), header(b'0', b"work/out/huge", 1 << 40)].concat();
+    let stream = [entry(b'0', b"sandbox/out/small", b"kept"), header(b'0', b"sandbox/out/huge", 1 << 40)].concat();
     assert_eq!(read(&stream, 1000), (harvest(&[("small", "kept")], &[("huge", SkipReason::NotRead)]), true));
 }
 
 #[test]
 fn absurd_sizes_and_broken_headers_end_the_reading() {
-    let mut negative = header(b'0', b"work/out/x", 0);
+    let mut negative = header(b'0', b"sandbox/out/x", 0);
     negative[124..136].fill(0xff);
-    let mut garbage = header(b'0', b"work/out/x", 0);
+    let mut garbage = header(b'0', b"sandbox/out/x", 0);
     garbage[0] ^= 1;
     for block in [negative, garbage] {
         let (found, done) = read(&[block, vec![1; 4096]].concat(), 1000);
@@ -146,7 +146,7 @@ fn absurd_sizes_and_broken_headers_end_the_reading() {
 fn a_hundred_thousand_empty_files_are_counted_not_kept() {
     let mut archive = Archive::new(1000);
     for number in 0..100_000 {
-        archive.push(&entry(b'0', format!("work/out/f{number}").as_bytes(), b""));
+        archive.push(&entry(b'0', format!("sandbox/out/f{number}").as_bytes(), b""));
     }
     archive.push(&[0; 2 * BLOCK]);
     let found = archive.finish();
@@ -158,7 +158,7 @@ fn a_hundred_thousand_empty_files_are_counted_not_kept() {
 
 #[test]
 fn two_thousand_nested_folders_cost_nothing() {
-    let deep = format!("work/out/{}", ["d"; 2000].join("/"));
+    let deep = format!("sandbox/out/{}", ["d"; 2000].join("/"));
     let stream = with_end(&[long(b'5', deep.as_bytes(), b""), long(b'0', format!("{deep}/f").as_bytes(), b"x")]);
     let (found, done) = read(&stream, 1000);
     assert!(done);
@@ -169,18 +169,18 @@ fn two_thousand_nested_folders_cost_nothing() {
 
 #[test]
 fn an_archive_that_breaks_off_says_so() {
-    let stream = entry(b'0', b"work/out/a", b"whole");
+    let stream = entry(b'0', b"sandbox/out/a", b"whole");
     assert_eq!(read(&stream, 1000), (harvest(&[("a", "whole")], &[("out", SkipReason::NotRead)]), false));
 }
 
 #[test]
 fn what_tar_could_not_read_is_told() {
-    let log = "tar: work/out/secret: Cannot open: Permission denied\n\
-        tar: can't open 'work/out/it's': Permission denied\n\
-        tar: work/out/sock: socket ignored\n\
-        tar: work/out: Cannot open: Permission denied\n\
-        tar: work/out/folder: Permission denied\n\
-        tar: work/outside: Cannot open: Permission denied\n\
+    let log = "tar: sandbox/out/secret: Cannot open: Permission denied\n\
+        tar: can't open 'sandbox/out/it's': Permission denied\n\
+        tar: sandbox/out/sock: socket ignored\n\
+        tar: sandbox/out: Cannot open: Permission denied\n\
+        tar: sandbox/out/folder: Permission denied\n\
+        tar: sandbox/outside: Cannot open: Permission denied\n\
         tar: Exiting with failure status due to previous errors\n   \n";
     let stream = with_end(&[entry(b'0', b"tmp/.sandtray.log", log.as_bytes())]);
     let skipped = [
