@@ -21,4 +21,6 @@ timed "window: types" npm --prefix ui run check
 timed "window: units" npm --prefix ui test
 timed "window: in a browser" npm --prefix ui run test:window
 timed "cargo clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
-timed "cargo test" cargo test --workspace --locked
+# The suites start the programs themselves, which cargo does not build for tests.
+timed "cargo build" cargo build --workspace --locked
+timed "cargo test" cargo test --workspace --locked --no-fail-fast
