@@ -1,16 +1,17 @@
 //! Removes containers. Whoever lets go of a container, on whatever path, it ends up here; somebody always awaits its end.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::engine::{ContainerId, Engine, EngineError};
 
-/// Removals at once. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
+/// Removals at once on one engine. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
 const WORKERS: usize = 2;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -70,24 +71,38 @@ impl Janitor {
 }
 
 async fn work(mut queue: mpsc::UnboundedReceiver<Job>, cancel: CancellationToken) {
-    let mut workers = JoinSet::new();
+    // As many tasks as containers to remove; those of one engine take turns, so that one that hangs holds up no other.
+    let mut removals = JoinSet::new();
+    let mut turns: HashMap<usize, Arc<Semaphore>> = HashMap::new();
     loop {
         tokio::select! {
-            () = cancel.cancelled() => break,
-            Some(_) = workers.join_next() => {}
-            job = queue.recv(), if workers.len() < WORKERS => match job {
-                Some(job) => drop(workers.spawn(remove(job))),
+            () = cancel.cancelled() => return,
+            Some(_) = removals.join_next() => {
+                if removals.is_empty() {
+                    turns.clear();
+                }
+            }
+            job = queue.recv() => match job {
+                Some(job) => {
+                    let engine = Arc::as_ptr(&job.engine).cast::<()>() as usize;
+                    let turns = turns.entry(engine).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
+                    removals.spawn(remove(job, Arc::clone(turns)));
+                }
                 None => break,
             },
         }
     }
-    while !cancel.is_cancelled() && workers.join_next().await.is_some() {}
+    while !cancel.is_cancelled() && removals.join_next().await.is_some() {}
 }
 
-async fn remove(job: Job) {
+async fn remove(job: Job, turns: Arc<Semaphore>) {
     let mut pause = FIRST_RETRY;
     for _ in 0..ATTEMPTS {
-        match job.engine.remove(&job.id).await {
+        // Held for the request only. It is never closed.
+        let turn = turns.acquire().await;
+        let removed = job.engine.remove(&job.id).await;
+        drop(turn);
+        match removed {
             Ok(()) | Err(EngineError::NoContainer) => return,
             Err(error) => debug!(container = %job.id, %error, "could not remove a container yet"),
         }

@@ -97,6 +97,18 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The lower of the two, one by one.
+    pub fn at_most(self, other: &Limits) -> Limits {
+        Limits {
+            millis: self.millis.min(other.millis),
+            memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            milli_cpus: self.milli_cpus.min(other.milli_cpus),
+            processes: self.processes.min(other.processes),
+            output_bytes: self.output_bytes.min(other.output_bytes),
+            file_bytes: self.file_bytes.min(other.file_bytes),
+        }
+    }
+
     pub fn wall(&self) -> Duration {
         Duration::from_millis(self.millis)
     }

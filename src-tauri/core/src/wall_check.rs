@@ -48,6 +48,11 @@ impl WallCheck for Probe {
         let cancel = CancellationToken::new();
         let outcome =
             executor::execute(lease, &spec, image.id.clone(), asked, &mut Progress::default(), &cancel).await?;
+        if matches!(outcome.status, Status::Timeout | Status::OutOfMemory) {
+            // That says something of the machine, or of a memory limit too low for a shell, and nothing of a wall.
+            let how = outcome.status;
+            return Err(RunError::Internal(format!("the probe that looks at the engine's walls ended with {how}")));
+        }
         if outcome.status != Status::Ok {
             let said = String::from_utf8_lossy(&outcome.stderr.bytes).trim().to_owned();
             return Err(missing(format!("the probe that looks for them ended with {} ({said})", outcome.exit_code)));

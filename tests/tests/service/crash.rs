@@ -85,7 +85,9 @@ async fn without_its_service_a_hostile_program_ends_soon_after_its_limit() {
     let home = std::fs::read_to_string(Paths::under(folder.path()).home_file()).unwrap().trim().to_owned();
     victim.kill().await;
     let alone = Instant::now();
-    assert_eq!(containers(&engine, &home).await, [true, true]);
+    // A warm one may be there too; its standard input has ended with the service, and so does it.
+    let running = containers(&engine, &home).await.into_iter().filter(|running| *running).count();
+    assert!(running >= 2, "{running}");
     eventually("both ended by themselves", || async { !containers(&engine, &home).await.contains(&true) }).await;
     assert!(alone.elapsed() < Duration::from_secs(15), "{:?}", alone.elapsed());
     let rig = Rig::start_in(folder, |_| ()).await;

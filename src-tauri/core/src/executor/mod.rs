@@ -28,6 +28,7 @@ const COLLECT_LIMIT: Duration = Duration::from_secs(10);
 const COLLECT_GRACE: Duration = Duration::from_secs(2);
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
+const EXIT_POLL: Duration = Duration::from_millis(50);
 
 /// Of what a container said that never started its program, for the error.
 const MAX_SAID: usize = 300;
@@ -335,15 +336,21 @@ fn verdict(ending: &Ending) -> (Status, i32, u32) {
 
 /// PID 1 is gone without a trailer: out of memory took it, its watchdog ended the run, or the engine broke off.
 async fn last_words(container: &Container) -> Result<(Status, i32, u32), RunError> {
-    let exit = match tokio::time::timeout(EXIT_LIMIT, container.exit()).await {
+    // Its pipes may close some time before the engine has noticed that it ended.
+    let ended = async {
+        loop {
+            match container.exit().await {
+                Ok(exit) if exit.running => tokio::time::sleep(EXIT_POLL).await,
+                settled => return settled,
+            }
+        }
+    };
+    let exit = match tokio::time::timeout(EXIT_LIMIT, ended).await {
         Ok(Ok(exit)) => exit,
         Ok(Err(EngineError::Unavailable(trouble))) => return Err(RunError::Engine(trouble)),
         Ok(Err(error)) => return Err(RunError::Internal(error.to_string())),
-        Err(_) => return Err(RunError::Internal("the engine does not say how the container ended".into())),
+        Err(_) => return Err(RunError::Internal("the connection to the running container broke".into())),
     };
-    if exit.running {
-        return Err(RunError::Internal("the connection to the running container broke".into()));
-    }
     Ok(match exit.exit_code {
         _ if exit.oom_killed => (Status::OutOfMemory, KILLED, 1),
         WATCHDOG => (Status::Timeout, KILLED, 0),

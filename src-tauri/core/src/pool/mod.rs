@@ -71,6 +71,8 @@ struct State {
 
 struct Warm {
     lease: Lease,
+    /// What it was made with.
+    limits: Limits,
     image: String,
     since: Instant,
 }
@@ -163,8 +165,9 @@ impl Pool {
         let mut dead = Vec::new();
         while fits && lease.is_none() {
             let Some(warm) = state.warm.get_mut(&language).and_then(Vec::pop) else { break };
-            let Warm { lease: mut candidate, image: made_of, since } = warm;
-            if made_of == image.id && now.duration_since(since) < OLDEST && is_alive(&mut candidate) {
+            let Warm { lease: mut candidate, limits: made_with, image: made_of, since } = warm;
+            let good = made_of == image.id && covers(&made_with, limits) && now.duration_since(since) < OLDEST;
+            if good && is_alive(&mut candidate) {
                 lease = Some(candidate);
             } else {
                 dead.push(candidate);
@@ -238,9 +241,10 @@ impl State {
         let mut out = Vec::new();
         for (language, warm) in &mut self.warm {
             let image = stock.images.get(language).map(|image| image.id.as_str());
-            let (stay, go) = std::mem::take(warm)
-                .into_iter()
-                .partition(|warm: &Warm| Some(warm.image.as_str()) == image && now.duration_since(warm.since) < OLDEST);
+            let (stay, go) = std::mem::take(warm).into_iter().partition(|warm: &Warm| {
+                let fits = Some(warm.image.as_str()) == image && covers(&warm.limits, &stock.limits);
+                fits && now.duration_since(warm.since) < OLDEST
+            });
             *warm = stay;
             out.extend::<Vec<Warm>>(go);
             let target = targets.get(language).copied().unwrap_or(0);
@@ -299,6 +303,12 @@ fn same_container(one: &Limits, other: &Limits) -> bool {
     of(one) == of(other)
 }
 
+/// Whether a container made with the one will do for the other. Its limit on CPU seconds, the backstop of the run's time,
+/// is set when it is made: it may be too long, but not too short.
+fn covers(made_with: &Limits, wanted: &Limits) -> bool {
+    same_container(made_with, wanted) && wanted.millis <= made_with.millis
+}
+
 /// One that has ended, or said anything before it was spoken to, is not as it should be.
 fn is_alive(lease: &mut Lease) -> bool {
     lease.attached.output.next().now_or_never().is_none()
@@ -324,7 +334,7 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         .as_ref()
         .is_some_and(|stock| Arc::ptr_eq(&stock.engine, &engine) && same_container(&stock.limits, &limits));
     if wanted {
-        state.warm.entry(language).or_default().push(Warm { lease, image, since: Instant::now() });
+        state.warm.entry(language).or_default().push(Warm { lease, limits, image, since: Instant::now() });
         shared.tell(&state);
     } else {
         drop(state);

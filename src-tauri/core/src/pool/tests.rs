@@ -170,3 +170,15 @@ async fn an_engine_that_fails_is_not_asked_again_and_again() {
     assert_eq!(rig.pool.warm(), 1);
     rig.cancel.cancel();
 }
+
+#[tokio::test]
+async fn a_longer_limit_than_it_was_made_with_needs_a_new_one() {
+    let rig = Rig::new().await;
+    drop(rig.take());
+    rig.warm(1).await;
+    let longer = Limits { millis: limits().millis * 10, ..limits() };
+    let mut stock = rig.stock(1);
+    stock.limits = longer;
+    rig.pool.stock(Some(stock));
+    assert_eq!(rig.pool.warm(), 0, "its limit on CPU seconds would end the run before its time");
+}

@@ -62,6 +62,8 @@ pub(super) struct Actor {
     pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
     pub(super) walls: Walls,
+    /// Checks in a row that came to no result.
+    pub(super) wall_failures: u32,
     /// What the pool was told last.
     pub(super) stocked: Option<Stock>,
     pub(super) images: BTreeMap<String, Image>,
@@ -121,6 +123,7 @@ impl Actor {
             stopping: false,
             engine: None,
             walls: Walls::Unproved,
+            wall_failures: 0,
             stocked: None,
             images: images.into(),
             queue: FairQueue::new(owner::caps(&parts.settings)),
@@ -237,6 +240,7 @@ impl Actor {
             self.tell(Event::EnabledChanged { enabled });
         }
         if enabled {
+            self.doubt_walls();
             (self.parts.nudge)();
             let _ = reply.send(());
         } else {
@@ -283,6 +287,7 @@ impl Actor {
         if !same {
             self.engine = connection.engine;
             self.walls = Walls::Unproved;
+            self.wall_failures = 0;
             for image in self.images.values_mut() {
                 image.state = ImageState::Unknown;
             }
@@ -350,7 +355,7 @@ impl Actor {
                 self.queue.put_back(pending.client.id, pending);
             }
             Done::Image { image, result } => self.know_image(image, result),
-            Done::Walls { engine, result } => self.know_walls(&engine, result),
+            Done::Walls { engine, image, result } => self.know_walls(&engine, &image, result),
             Done::Swept | Done::Quiet => {}
         }
     }
@@ -389,19 +394,36 @@ impl Actor {
         }
     }
 
-    fn know_walls(&mut self, engine: &Arc<dyn Engine>, result: Result<(), RunError>) {
+    /// A wall that was missing may have been so for a reason that the owner has just mended.
+    pub(super) fn doubt_walls(&mut self) {
+        if matches!(self.walls, Walls::Missing(_)) {
+            self.walls = Walls::Unproved;
+        }
+    }
+
+    fn know_walls(&mut self, engine: &Arc<dyn Engine>, image: &str, result: Result<(), RunError>) {
         if !self.engine.as_ref().is_some_and(|current| Arc::ptr_eq(current, engine)) {
             return;
         }
         match result {
-            Ok(()) => self.walls = Walls::Held,
+            Ok(()) => {
+                self.walls = Walls::Held;
+                self.wall_failures = 0;
+            }
             Err(RunError::Engine(trouble @ EngineTrouble::WallMissing { .. })) => {
                 self.walls = Walls::Missing(trouble.clone());
                 self.refuse_waiting(&RunError::Engine(trouble), |_| true);
                 self.tell(Event::EngineChanged { engine: self.engine_state() });
             }
             Err(error) => {
+                // The image may be what is wrong: it is looked at again, and the next check waits longer.
                 self.walls = Walls::Unproved;
+                self.wall_failures += 1;
+                for known in self.images.values_mut() {
+                    if known.busy.is_none() && known.ready().is_some_and(|ready| ready.id == image) {
+                        known.state = ImageState::Unknown;
+                    }
+                }
                 (self.parts.nudge)();
                 self.refuse_waiting(&error, |_| true);
             }

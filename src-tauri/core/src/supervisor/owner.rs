@@ -109,6 +109,7 @@ impl Actor {
         self.concurrency = concurrency(&settings);
         self.queue.set_caps(caps(&settings));
         self.parts.settings = settings;
+        self.doubt_walls();
         let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
         let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();
         for (name, image) in forgotten.into_iter().filter_map(|name| self.images.remove_entry(&name)) {

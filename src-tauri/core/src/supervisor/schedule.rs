@@ -79,7 +79,10 @@ impl Actor {
         if let (Walls::Unproved, Some(image)) = (&self.walls, ready) {
             self.walls = Walls::Checking;
             let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-            self.spawn(Purpose::Walls, task::check_walls(check, Arc::clone(engine), image, leases, self.limits()));
+            self.spawn(
+                Purpose::Walls,
+                task::check_walls(check, Arc::clone(engine), image, leases, self.limits(), self.wall_failures),
+            );
         }
     }
 
@@ -91,7 +94,8 @@ impl Actor {
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
             let Some(image) = ready(&pending) else { return };
             let mut pending = pending;
-            pending.spec.limits = self.granted(pending.spec.limits);
+            // The owner may have lowered them since the run was asked for.
+            pending.spec.limits = pending.spec.limits.at_most(&self.limits());
             let run = pending.spec.id;
             let live = Live {
                 client: pending.client.id,

@@ -1,6 +1,7 @@
 //! What the actor has done for it: one task per run, per image, per check. Each reports back as one [`Done`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,10 @@ use crate::run::{Limits, Outcome, RunId};
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
+/// Before a check of the walls that came to no result is made again; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// The end of a task.
 #[derive(Debug)]
 pub(super) enum Done {
@@ -32,6 +37,8 @@ pub(super) enum Done {
     },
     Walls {
         engine: Arc<dyn Engine>,
+        /// The id of the image that the probe ran in.
+        image: String,
         result: Result<(), RunError>,
     },
     Swept,
@@ -177,9 +184,13 @@ pub(super) async fn check_walls(
     image: ImageInfo,
     leases: Leases,
     limits: Limits,
+    failures: u32,
 ) -> Done {
+    if failures > 0 {
+        tokio::time::sleep((FIRST_PAUSE * 2u32.saturating_pow(failures.min(8))).min(LONGEST_PAUSE)).await;
+    }
     let result = check.check(&engine, &image, &leases, &limits).await;
-    Done::Walls { engine, result }
+    Done::Walls { engine, image: image.id, result }
 }
 
 /// Answers once no container is left.

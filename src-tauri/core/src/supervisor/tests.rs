@@ -512,3 +512,42 @@ async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
     assert_eq!(rig.start_spec(1, spec(Language::Go, "exit 0")).status().await, Status::Ok);
     assert_eq!(rig.fake.pulls_begun(), 0, "the image was here");
 }
+
+/// A check that fails for a reason of its own: the image is gone, say.
+#[derive(Debug, Default)]
+struct Failing(std::sync::atomic::AtomicU32);
+
+#[async_trait]
+impl WallCheck for Failing {
+    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0..=1 => Err(RunError::Internal("the image is not there".into())),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_wall_check_without_a_result_is_made_again_but_not_in_a_spin() {
+    let check = Arc::new(Failing::default());
+    let rig = Rig::checked(Fake::new().with_image(PYTHON), check.clone(), |_| ());
+    tokio::time::timeout(Duration::from_secs(5), async { while rig.start(1, "exit 0").result().await.is_err() {} })
+        .await
+        .expect("the third check to hold");
+    assert_eq!(check.0.load(std::sync::atomic::Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn limits_that_were_lowered_reach_runs_that_wait() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let first = rig.start(1, "wait gate");
+    rig.running(1).await;
+    let waiting = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    let mut lower = Settings { enabled: true, concurrency: Some(1), ..Settings::default() };
+    lower.limits.memory_mb = 64;
+    rig.supervisor.configure(lower).await;
+    rig.fake.open("gate");
+    assert_eq!(first.result().await.unwrap().limits.memory_bytes, 512 << 20);
+    assert_eq!(waiting.result().await.unwrap().limits.memory_bytes, 64 << 20);
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bollard::models::ContainerConfig;
 use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions};
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 
 use super::{CREATE_DEADLINE, Docker, START_DEADLINE};
 use crate::engine::{ContainerId, Derivation, Engine, EngineError, container};
@@ -17,12 +18,17 @@ const POLL: Duration = Duration::from_millis(200);
 
 pub(super) async fn derive(docker: &Docker, derivation: &Derivation) -> Result<(), EngineError> {
     let (docker, derivation) = (docker.clone(), derivation.clone());
-    // A task of its own, so that a caller who gives up leaves no container behind.
+    // A task of its own, so that a caller who gives up leaves no container behind: the script is ended then.
+    let given_up = CancellationToken::new();
+    let _guard = given_up.clone().drop_guard();
     let whole = tokio::spawn(async move {
         let options = None::<CreateContainerOptions>;
         let call = docker.client.create_container(options, container::preparing(&derivation));
         let id = ContainerId(docker.within(CREATE_DEADLINE, "create a container", call).await?.id);
-        let made = make(&docker, &id, &derivation.name).await;
+        let made = tokio::select! {
+            () = given_up.cancelled() => refused("it was cancelled".into()),
+            made = make(&docker, &id, &derivation.name) => made,
+        };
         docker.remove(&id).await.and(made)
     });
     whole.await.unwrap_or_else(|error| refused(error.to_string()))
