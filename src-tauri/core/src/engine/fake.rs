@@ -47,6 +47,7 @@ struct World {
     start_delay: Duration,
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
+    pulls_are_held: bool,
     derived: usize,
     refuses_to_derive: bool,
 }
@@ -112,6 +113,11 @@ impl Fake {
 
     pub fn forget_image(&self, name: &str) {
         self.world().images.remove(name);
+    }
+
+    /// Pulls wait for the gate `pull`.
+    pub fn hold_pulls(&self) {
+        self.world().pulls_are_held = true;
     }
 
     /// How often an image was to be made of another.
@@ -180,13 +186,23 @@ impl Engine for Fake {
             return stream::pending().boxed();
         }
         let events = world.pulls.get(&name).cloned().unwrap_or_else(|| vec![Err(PullError::NoSuchImage)]);
+        let mut gates = world.pulls_are_held.then(|| self.shared.gates.subscribe());
+        let gate = stream::once(async move {
+            if let Some(gates) = &mut gates {
+                // It cannot fail: this engine holds the sender.
+                let _ = gates.wait_for(|gates| gates.contains("pull")).await;
+            }
+        });
         let fails = events.iter().any(Result::is_err);
         let arrive = stream::once(async move {
             if !fails {
                 fake.world().images.insert(name.clone(), image(&name));
             }
         });
-        stream::iter(events).chain(arrive.filter_map(|()| async { None })).boxed()
+        gate.filter_map(|()| async { None })
+            .chain(stream::iter(events))
+            .chain(arrive.filter_map(|()| async { None }))
+            .boxed()
     }
 
     async fn remove_image(&self, name: &str) -> Result<(), EngineError> {

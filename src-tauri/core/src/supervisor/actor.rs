@@ -19,7 +19,7 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
-use super::image::Image;
+use super::image::{Image, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending};
 use super::task::{self, Done, Note};
@@ -67,6 +67,7 @@ pub(super) struct Actor {
     /// What the pool was told last.
     pub(super) stocked: Option<Stock>,
     pub(super) images: BTreeMap<String, Image>,
+    pub(super) tickets: Ticket,
     pub(super) queue: FairQueue<Box<Pending>>,
     pub(super) live: HashMap<RunId, Live>,
     /// Mean of recent runs, for telling a refused caller when to come again.
@@ -126,6 +127,7 @@ impl Actor {
             wall_failures: 0,
             stocked: None,
             images: images.into(),
+            tickets: Ticket::default(),
             queue: FairQueue::new(owner::caps(&parts.settings)),
             live: HashMap::new(),
             usual: FIRST_GUESS,
@@ -289,6 +291,11 @@ impl Actor {
             self.walls = Walls::Unproved;
             self.wall_failures = 0;
             for image in self.images.values_mut() {
+                // What is under way is of the engine that was.
+                if let Some(busy) = image.busy.take() {
+                    busy.cancel();
+                }
+                image.ticket = Ticket::default();
                 image.state = ImageState::Unknown;
             }
             if let Some(engine) = self.engine.clone() {
@@ -331,8 +338,9 @@ impl Actor {
                     // Its caller's channel was dropped with it, which answers the call.
                     Some(Purpose::Run(run)) => drop(self.live.remove(&run)),
                     Some(Purpose::Image(image)) => {
+                        let ticket = self.images.get(&image).map(|image| image.ticket).unwrap_or_default();
                         let error = RunError::Internal("fetching the image failed inside Sandtray".into());
-                        self.finish(Done::Image { image, result: Err(error) });
+                        self.finish(Done::Image { image, ticket, result: Err(error) });
                     }
                     Some(Purpose::Walls) => self.walls = Walls::Unproved,
                     Some(Purpose::Other) | None => {}
@@ -354,14 +362,14 @@ impl Actor {
                 }
                 self.queue.put_back(pending.client.id, pending);
             }
-            Done::Image { image, result } => self.know_image(image, result),
+            Done::Image { image, ticket, result } => self.know_image(image, ticket, result),
             Done::Walls { engine, image, result } => self.know_walls(&engine, &image, result),
             Done::Swept | Done::Quiet => {}
         }
     }
 
-    fn know_image(&mut self, name: String, result: Result<Option<crate::engine::ImageInfo>, RunError>) {
-        let Some(image) = self.images.get_mut(&name) else { return };
+    fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Option<crate::engine::ImageInfo>, RunError>) {
+        let Some(image) = self.images.get_mut(&name).filter(|image| image.ticket == ticket) else { return };
         image.busy = None;
         let was_pulling = matches!(image.state, ImageState::Pulling(_));
         match result {

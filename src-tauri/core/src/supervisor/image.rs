@@ -74,7 +74,12 @@ impl Preparation {
 }
 
 /// An image that is here but not prepared counts as not here: nobody may want it, and preparing is work.
-pub(super) async fn look(engine: Arc<dyn Engine>, image: String, preparation: Option<Preparation>) -> Done {
+pub(super) async fn look(
+    engine: Arc<dyn Engine>,
+    image: String,
+    ticket: Ticket,
+    preparation: Option<Preparation>,
+) -> Done {
     let found = async {
         match (engine.image(&image).await?, preparation) {
             (Some(base), Some(preparation)) => preparation.find(engine.as_ref(), &base).await,
@@ -82,12 +87,13 @@ pub(super) async fn look(engine: Arc<dyn Engine>, image: String, preparation: Op
         }
     };
     let result = found.await.map_err(|error| unavailable(error, &image));
-    Done::Image { image, result }
+    Done::Image { image, ticket, result }
 }
 
 pub(super) async fn pull(
     engine: Arc<dyn Engine>,
     image: String,
+    ticket: Ticket,
     preparation: Option<Preparation>,
     notes: mpsc::Sender<Note>,
     cancel: CancellationToken,
@@ -96,7 +102,7 @@ pub(super) async fn pull(
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
         result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Some),
     };
-    Done::Image { image, result }
+    Done::Image { image, ticket, result }
 }
 
 /// Fetches what is not here, and prepares what needs it.
@@ -152,19 +158,31 @@ fn unavailable(error: EngineError, image: &str) -> RunError {
     }
 }
 
+/// Tells the end of one task from that of another for the same name: of an engine or a setting that was there before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Ticket(u64);
+
+impl Ticket {
+    pub(super) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// What is known of an image, and who has asked for it.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) state: crate::event::ImageState,
     /// A look or a pull is under way.
     pub(super) busy: Option<CancellationToken>,
+    /// The latest task's. What an earlier one finds is of no interest.
+    pub(super) ticket: Ticket,
     /// The owner's requests; runs that wait for it are in the queue.
     pub(super) asked: Vec<tokio::sync::oneshot::Sender<Result<(), RunError>>>,
 }
 
 impl Image {
     pub(super) fn unknown() -> Self {
-        Self { state: crate::event::ImageState::Unknown, busy: None, asked: Vec::new() }
+        Self { state: crate::event::ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new() }
     }
 
     pub(super) fn ready(&self) -> Option<&ImageInfo> {

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::tap::Onlooker;
 
 use super::actor::{Actor, Purpose};
-use super::image::{self, Image, Preparation};
+use super::image::{self, Image, Preparation, Ticket};
 use super::task::Done;
 use super::{Supervisor, actor};
 
@@ -137,7 +137,8 @@ impl Actor {
         match self.removable(language) {
             Ok((engine, image)) => {
                 let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases.instance);
-                let removal = remove(engine, image.clone(), preparation, reply);
+                let ticket = self.ticket(&image);
+                let removal = remove(engine, image.clone(), ticket, preparation, reply);
                 self.spawn(Purpose::Image(image), removal);
             }
             Err(error) => drop(reply.send(Err(error))),
@@ -181,6 +182,7 @@ impl Actor {
 async fn remove(
     engine: Arc<dyn Engine>,
     image: String,
+    ticket: Ticket,
     preparation: Option<Preparation>,
     reply: oneshot::Sender<Result<(), RemoveError>>,
 ) -> Done {
@@ -191,7 +193,7 @@ async fn remove(
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
-    let done = image::look(engine, image, preparation).await;
+    let done = image::look(engine, image, ticket, preparation).await;
     let _ = reply.send(removed);
     done
 }

@@ -13,7 +13,7 @@ use crate::pool::Stock;
 use crate::run::Limits;
 
 use super::actor::{Actor, Live, Purpose, Walls};
-use super::image::{self, Image, Preparation};
+use super::image::{self, Image, Preparation, Ticket};
 use super::pending::Pending;
 use super::task::{self, RunTask};
 
@@ -57,21 +57,35 @@ impl Actor {
             match image.state {
                 ImageState::Unknown => {
                     image.busy = Some(CancellationToken::new());
+                    let ticket = self.ticket(&name);
                     let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
-                    self.spawn(Purpose::Image(name.clone()), image::look(Arc::clone(engine), name, preparation));
+                    self.spawn(
+                        Purpose::Image(name.clone()),
+                        image::look(Arc::clone(engine), name, ticket, preparation),
+                    );
                 }
                 ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
                     let cancel = CancellationToken::new();
                     image.busy = Some(cancel.clone());
                     image.state = ImageState::Pulling(PullFigure::default());
+                    let ticket = self.ticket(&name);
                     let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
                     let notes = self.notes.0.clone();
-                    let pull = image::pull(Arc::clone(engine), name.clone(), preparation, notes, cancel);
+                    let pull = image::pull(Arc::clone(engine), name.clone(), ticket, preparation, notes, cancel);
                     self.spawn(Purpose::Image(name), pull);
                 }
                 ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {}
             }
         }
+    }
+
+    /// For a new task about an image: from now on the ends of earlier ones are of no interest.
+    pub(super) fn ticket(&mut self, name: &str) -> Ticket {
+        self.tickets = self.tickets.next();
+        if let Some(image) = self.images.get_mut(name) {
+            image.ticket = self.tickets;
+        }
+        self.tickets
     }
 
     fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {

@@ -15,6 +15,7 @@ use crate::janitor::Janitor;
 use crate::lease::{Container, Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
+use super::image::Ticket;
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
@@ -33,6 +34,8 @@ pub(super) enum Done {
     NeedsImage(Box<Pending>),
     Image {
         image: String,
+        /// Of the look or the pull that this is the end of.
+        ticket: Ticket,
         result: Result<Option<ImageInfo>, RunError>,
     },
     Walls {

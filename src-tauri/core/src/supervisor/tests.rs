@@ -551,3 +551,17 @@ async fn limits_that_were_lowered_reach_runs_that_wait() {
     assert_eq!(first.result().await.unwrap().limits.memory_bytes, 512 << 20);
     assert_eq!(waiting.result().await.unwrap().limits.memory_bytes, 64 << 20);
 }
+
+#[tokio::test]
+async fn what_becomes_of_a_pull_on_an_engine_that_was_left_is_no_word_about_the_next_one() {
+    let rig = Rig::with(Fake::new(), |_| ());
+    rig.fake.script_pull(PYTHON, vec![Err(PullError::RateLimited)]);
+    rig.fake.hold_pulls();
+    let run = rig.start(1, "out from the other");
+    let pulling = |snapshot: &Snapshot| matches!(snapshot.images[0].state, crate::event::ImageState::Pulling(_));
+    rig.until(pulling).await;
+    let other = Fake::new().with_image(PYTHON);
+    rig.connections.send_replace(ready(&other));
+    rig.fake.open("pull");
+    assert_eq!(run.result().await.unwrap().stdout.bytes, "from the other\n");
+}
