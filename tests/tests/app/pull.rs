@@ -41,6 +41,8 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
     if !is_published().await {
         publish(&image, &format!("large-{}", std::process::id())).await;
     }
+    // An earlier run of this test may have been interrupted.
+    let _ = Command::new("docker").args(["rmi", "--force", &image]).output().await;
     let desktop = Desktop::start().await;
     let window = Window::of(&desktop).await;
     let tray = desktop.tray().await;
