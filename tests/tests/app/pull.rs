@@ -50,7 +50,11 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
     settings["images"] = json!({ "javascript": image });
     window.invoke("apply_settings", json!({ "settings": settings })).await.expect("another image");
     // Other languages' images may be missing too.
-    eventually("the images are known", || async { !window.text().await.contains("Not known yet") }).await;
+    eventually("the images are known, and this one is missing", || async {
+        let text = window.text().await;
+        text.contains(&image) && text.contains("Not pulled") && !text.contains("Not known yet")
+    })
+    .await;
     let missing = not_pulled(&window).await;
     let javascript = json!({ "language": "javascript" });
     window.invoke("pull_image", javascript.clone()).await.expect("a pull");

@@ -94,6 +94,7 @@ async fn a_client_that_never_reads_is_told_how_much_it_missed() {
     let code = "i=0; while [ $i -lt 40 ]; do i=$((i + 1)); head -c 1000000 /dev/zero | tr '\\0' x; done";
     let call = json!({ "language": "shell", "code": code, "stream": true, "overflow": "truncate" });
     let id = agent.send("code.run", call).await;
+    eventually("the run began", || async { rig.service.supervisor.snapshot().running.len() == 1 }).await;
     // Nothing is read until the run is over for the service.
     eventually("the run ended", || async {
         let snapshot = rig.service.supervisor.snapshot();
