@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -259,6 +261,28 @@ pub struct Outcome {
     /// The image that ran: `name@digest` where the digest is known.
     pub image: String,
     pub limits: Limits,
+}
+
+/// Bytes of each stream that a slow receiver was not given, and has not been told of yet.
+#[derive(Debug, Clone, Default)]
+pub struct Missed(Arc<[AtomicU64; 2]>);
+
+impl Missed {
+    pub fn add(&self, stream: Stream, bytes: u64) {
+        self.of(stream).fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whoever takes the count tells of it.
+    pub fn take(&self, stream: Stream) -> u64 {
+        self.of(stream).swap(0, Ordering::Relaxed)
+    }
+
+    fn of(&self, stream: Stream) -> &AtomicU64 {
+        match stream {
+            Stream::Stdout => &self.0[0],
+            Stream::Stderr => &self.0[1],
+        }
+    }
 }
 
 /// A piece of output while the program runs. Text that is cut in the middle of a character is held back until it is whole.

@@ -36,7 +36,7 @@ async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
     }
     let waiting = agent.send("code.run", shell("echo never")).await;
     eventually("it waits", || async { rig.service.supervisor.snapshot().queued.len() == 1 }).await;
-    assert_eq!(rig.used_containers().await, 2);
+    eventually("two are used", || async { rig.used_containers().await == 2 }).await;
 
     rig.service.supervisor.set_enabled(false).await;
     assert_eq!(rig.containers().await, 0);

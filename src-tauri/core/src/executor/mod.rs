@@ -15,7 +15,7 @@ use crate::engine::{Attached, EngineError, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
-use crate::run::{Captured, Outcome, OutputChunk, RunSpec, Status, Stream};
+use crate::run::{Captured, Missed, Outcome, OutputChunk, RunSpec, Status, Stream};
 use crate::tap::Tap;
 
 use output::Output;
@@ -44,6 +44,8 @@ pub struct Progress {
     /// The program has been started.
     pub started: Option<oneshot::Sender<()>>,
     pub output: Option<mpsc::Sender<OutputChunk>>,
+    /// What `output` had no room for; whoever reads it tells of that last.
+    pub missed: Missed,
     /// For the owner, who may look on.
     pub tap: Tap,
 }
@@ -128,8 +130,10 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(spec: &RunSpec, nonce: &Nonce, asked_at: Instant, progress: &'a mut Progress) -> Self {
-        let output =
-            |stream| Output::new(stream, &spec.limits, spec.overflow, progress.output.clone(), progress.tap.clone());
+        let output = |stream| {
+            let (watcher, missed) = (progress.output.clone(), progress.missed.clone());
+            Output::new(stream, &spec.limits, spec.overflow, watcher, missed, progress.tap.clone())
+        };
         Self {
             limit: spec.limits.wall(),
             asked_at,
@@ -267,8 +271,8 @@ impl<'a> Run<'a> {
         Ok(Outcome {
             status,
             exit_code,
-            stdout: self.stdout.finish().await,
-            stderr: self.stderr.finish().await,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
             files,
             skipped_files: skipped,
             left_behind: left_behind(names, spec),
@@ -290,7 +294,7 @@ impl<'a> Run<'a> {
         spec: &RunSpec,
         image: String,
     ) -> Result<Outcome, RunError> {
-        let said = self.stderr.finish().await.bytes;
+        let said = self.stderr.finish().bytes;
         let said: String = String::from_utf8_lossy(&said).trim().chars().take(MAX_SAID).collect();
         let fault = match cause {
             Cause::Cancelled => {

@@ -1,16 +1,11 @@
 //! One of the program's streams on its two ways: into the bounded capture, and to whoever watches it live.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::collector::{CharacterGate, Collector};
-use crate::run::{Captured, Limits, OutputChunk, Overflow, Stream};
+use crate::run::{Captured, Limits, Missed, OutputChunk, Overflow, Stream};
 use crate::tap::Tap;
-
-/// The last piece may wait this long for a slow watcher, since it carries the count of what was missed.
-const LAST_PIECE_LIMIT: Duration = Duration::from_millis(500);
 
 pub(super) struct Output {
     stream: Stream,
@@ -22,7 +17,7 @@ pub(super) struct Output {
 struct Live {
     watcher: mpsc::Sender<OutputChunk>,
     gate: CharacterGate,
-    missed: u64,
+    missed: Missed,
 }
 
 impl Output {
@@ -31,9 +26,10 @@ impl Output {
         limits: &Limits,
         overflow: Overflow,
         watcher: Option<mpsc::Sender<OutputChunk>>,
+        missed: Missed,
         tap: Tap,
     ) -> Self {
-        let live = watcher.map(|watcher| Live { watcher, gate: CharacterGate::default(), missed: 0 });
+        let live = watcher.map(|watcher| Live { watcher, gate: CharacterGate::default(), missed });
         Self { stream, collector: Collector::new(limits.output_bytes, overflow), live, tap }
     }
 
@@ -53,13 +49,10 @@ impl Output {
         self.collector.is_fatal()
     }
 
-    pub(super) async fn finish(self) -> Captured {
-        if let Some(live) = self.live {
-            let last = OutputChunk { stream: self.stream, bytes: live.gate.finish(), missed: live.missed };
-            if !last.bytes.is_empty() || last.missed > 0 {
-                // A watcher that is gone or stuck has the whole result coming all the same.
-                let _ = live.watcher.send_timeout(last, LAST_PIECE_LIMIT).await;
-            }
+    pub(super) fn finish(self) -> Captured {
+        if let Some(mut live) = self.live {
+            let last = std::mem::take(&mut live.gate).finish();
+            live.send(self.stream, last);
         }
         self.collector.finish()
     }
@@ -72,10 +65,10 @@ impl Live {
             return;
         }
         let length = bytes.len() as u64;
-        match self.watcher.try_send(OutputChunk { stream, bytes, missed: self.missed }) {
-            Ok(()) => self.missed = 0,
-            Err(TrySendError::Full(_)) => self.missed += length,
-            Err(TrySendError::Closed(_)) => {}
+        let missed = self.missed.take(stream);
+        match self.watcher.try_send(OutputChunk { stream, bytes, missed }) {
+            Ok(()) | Err(TrySendError::Closed(_)) => {}
+            Err(TrySendError::Full(_)) => self.missed.add(stream, missed + length),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
@@ -17,7 +18,7 @@ use crate::event::{ImageState, Snapshot};
 use crate::language::Language;
 use crate::protocol::reply::{About, Output, RunReply, Waiting, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Client, Outcome, OutputChunk, RunId, RunSpec};
+use crate::run::{Client, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
@@ -74,6 +75,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
 ) -> Result<Outcome, RunError> {
     let (started, has_started) = oneshot::channel();
     let (output, chunks) = mpsc::channel(OUTPUT_CHUNKS);
+    let missed = Missed::default();
     let over = CancellationToken::new();
     let mut teller = Teller {
         outbox,
@@ -82,12 +84,13 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
         snapshots: door.watch(),
         has_started: Some(has_started),
         chunks,
+        missed: missed.clone(),
         waiting: None,
         ticks: ticks(),
     };
     let run = async {
         let result = door
-            .run(spec, client, Progress { started: Some(started), output: Some(output), ..Progress::default() })
+            .run(spec, client, Progress { started: Some(started), output: Some(output), missed, ..Progress::default() })
             .await;
         over.cancel();
         result
@@ -110,6 +113,7 @@ struct Teller<'a, W> {
     /// None once it is known that the run started, or that it never will.
     has_started: Option<oneshot::Receiver<()>>,
     chunks: mpsc::Receiver<OutputChunk>,
+    missed: Missed,
     waiting: Option<Waiting>,
     ticks: Interval,
 }
@@ -134,6 +138,12 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
         // Whoever still holds the sender has nothing to say any more: the outcome is there.
         while let Ok(chunk) = self.chunks.try_recv() {
             self.tell_output(&chunk).await?;
+        }
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let missed = self.missed.take(stream);
+            if missed > 0 {
+                self.tell_output(&OutputChunk { stream, bytes: Bytes::new(), missed }).await?;
+            }
         }
         Ok(())
     }
