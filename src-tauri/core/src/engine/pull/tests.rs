@@ -184,29 +184,29 @@ fn what_engines_say_becomes_a_reason() {
         ),
         (
             Some(500),
-            "Get \"https://registry-1.docker.io/v2/\": dial tcp: lookup registry-1.docker.io on 10.255.255.53:53: no such host",
+            "Get \"https://registry.example/v2/\": dial tcp: lookup registry.example on 192.0.2.53:53: no such host",
             NoNetwork,
         ),
         (
             None,
-            "initializing source docker://alpine:3.22: pinging container registry registry-1.docker.io: Get \"https://registry-1.docker.io/v2/\": dial tcp: lookup registry-1.docker.io on 10.255.255.53:53: no such host",
+            "initializing source docker://alpine:3.22: pinging container registry registry.example: Get \"https://registry.example/v2/\": dial tcp: lookup registry.example on 192.0.2.53:53: no such host",
             NoNetwork,
         ),
         (Some(500), "Get \"http://127.0.0.1:1/v2/\": dial tcp 127.0.0.1:1: connect: connection refused", NoNetwork),
         (None, "Get \"https://127.0.0.1:5055/v2/\": http: server gave HTTP response to HTTPS client", NoNetwork),
-        (Some(500), "Get \"https://registry-1.docker.io/v2/\": dial tcp 54.1.2.3:443: i/o timeout", NoNetwork),
-        (Some(500), "Get \"https://registry-1.docker.io/v2/\": net/http: TLS handshake timeout", NoNetwork),
+        (Some(500), "Get \"https://registry.example/v2/\": dial tcp 54.1.2.3:443: i/o timeout", NoNetwork),
+        (Some(500), "Get \"https://registry.example/v2/\": net/http: TLS handshake timeout", NoNetwork),
         (
             Some(500),
-            "Get \"https://registry-1.docker.io/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
+            "Get \"https://registry.example/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
             NoNetwork,
         ),
         (
             Some(500),
-            "Get \"https://registry-1.docker.io/v2/\": x509: certificate signed by unknown authority",
+            "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority",
             NoNetwork,
         ),
-        (Some(500), "Get \"https://registry-1.docker.io/v2/\": EOF", NoNetwork),
+        (Some(500), "Get \"https://registry.example/v2/\": EOF", NoNetwork),
         (None, "read tcp 10.0.0.2:5000->1.2.3.4:443: read: connection reset by peer", NoNetwork),
         (
             Some(429),
@@ -215,7 +215,7 @@ fn what_engines_say_becomes_a_reason() {
         ),
         (
             None,
-            "failed to copy: httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io/v2/: 429 Too Many Requests",
+            "failed to copy: httpReadSeeker: failed open: unexpected status code https://registry.example/v2/: 429 Too Many Requests",
             RateLimited,
         ),
         (
