@@ -201,11 +201,7 @@ fn what_engines_say_becomes_a_reason() {
             "Get \"https://registry.example/v2/\": net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)",
             NoNetwork,
         ),
-        (
-            Some(500),
-            "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority",
-            NoNetwork,
-        ),
+        (Some(500), "Get \"https://registry.example/v2/\": x509: certificate signed by unknown authority", NoNetwork),
         (Some(500), "Get \"https://registry.example/v2/\": EOF", NoNetwork),
         (None, "read tcp 10.0.0.2:5000->1.2.3.4:443: read: connection reset by peer", NoNetwork),
         (
