@@ -2,13 +2,21 @@
 //! Where it comes from, made on demand or kept warm, is hidden behind [`Leases`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
 use crate::janitor::{Janitor, Presence};
+use crate::launcher;
 use crate::pool::{Busy, Pool};
 use crate::run::RunSpec;
+
+/// For an interpreter to start: a hundred times what it takes.
+const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
 
 /// Started and attached; PID 1 waits for its header.
 #[derive(Debug)]
@@ -131,4 +139,20 @@ async fn make_whole(
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
+}
+
+impl Lease {
+    /// Has the interpreter started ahead of the program. False if it does not get as far as waiting for one.
+    pub(crate) async fn preload(&mut self) -> bool {
+        let Attached { input, output } = &mut self.attached;
+        let ready = async {
+            input.write_all(launcher::PRELOAD).await.ok()?;
+            let mut said = Vec::new();
+            while said.len() < launcher::READY.len() {
+                said.extend_from_slice(&output.next().await?.ok()?.bytes);
+            }
+            Some(said == launcher::READY)
+        };
+        matches!(timeout(PRELOAD_LIMIT, ready).await, Ok(Some(true)))
+    }
 }

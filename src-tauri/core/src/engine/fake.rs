@@ -20,7 +20,7 @@ use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
     EngineTrouble, Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
 };
-use crate::launcher::Nonce;
+use crate::launcher::{self, Nonce};
 use crate::run::Stream;
 
 #[derive(Debug, Clone)]
@@ -301,19 +301,36 @@ async fn launch(
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
-    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) || frail {
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
         return exited(0, false);
     }
-    let mut words = header.split_whitespace();
-    let size = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    let mark = Nonce::from_header(words.next().unwrap_or_default()).mark();
-    let mut tar = vec![0; size];
-    if stdin.read_exact(&mut tar).await.is_err() {
-        return exited(125, false);
+    if header.as_bytes() == launcher::PRELOAD {
+        header.clear();
+        let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
+        if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+            return exited(0, false);
+        }
     }
-    let program = program_of(&tar);
+    if frail {
+        return exited(0, false);
+    }
+    let words: Vec<&str> = header.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let mark = Nonce::from_header(word(1)).mark();
+    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125, false) };
     let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
     stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+}
+
+/// The program, from its lines or from the tar.
+async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str) -> Option<String> {
+    let mut program = String::new();
+    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
+        stdin.read_line(&mut program).await.ok()?;
+    }
+    let mut tar = vec![0; size.parse().ok()?];
+    stdin.read_exact(&mut tar).await.ok()?;
+    Some(if lines == "0" { program_of(&tar) } else { program })
 }
 
 fn program_of(tar: &[u8]) -> String {
@@ -367,7 +384,7 @@ impl Stage {
             }
         }
         self.say(Stream::Stderr, &self.mark).await?;
-        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0", self.oom);
+        let trailer = format!(" end {code} 1000000 {} 5000000 tar\nmain.py\0out\0\0", self.oom);
         self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
         Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
     }
