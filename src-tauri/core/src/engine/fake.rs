@@ -47,6 +47,7 @@ struct World {
     start_delay: Duration,
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
+    no_preload: bool,
     pulls_are_held: bool,
     derived: usize,
     refuses_to_derive: bool,
@@ -102,6 +103,11 @@ impl Fake {
     /// The next so many containers end without a word as soon as they get their header.
     pub fn make_frail(&self, containers: usize) {
         self.world().frail = containers;
+    }
+
+    /// Containers end where they are to start their interpreter ahead of a program.
+    pub fn refuse_to_preload(&self) {
+        self.world().no_preload = true;
     }
 
     /// Lets every `wait NAME` of that name go on, now and later.
@@ -238,20 +244,20 @@ impl Engine for Fake {
         let (input, stdin) = tokio::io::duplex(64 << 10);
         let (frames, output) = mpsc::channel(16);
         let (alive, mut life) = watch::channel(());
-        let frail;
+        let (frail, no_preload);
         {
             let mut world = self.check()?;
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
-            frail = world.frail > 0;
+            (frail, no_preload) = (world.frail > 0, world.no_preload);
             world.frail = world.frail.saturating_sub(1);
         }
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
             let exit = tokio::select! {
-                exit = launch(stdin, frames, gates, frail) => exit,
+                exit = launch(stdin, frames, gates, (frail, no_preload)) => exit,
                 _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
             };
             if let Some(container) = fake.world().containers.get_mut(&id) {
@@ -296,7 +302,7 @@ async fn launch(
     stdin: DuplexStream,
     frames: mpsc::Sender<Frame>,
     gates: watch::Receiver<HashSet<String>>,
-    frail: bool,
+    (frail, no_preload): (bool, bool),
 ) -> Exit {
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
@@ -305,6 +311,9 @@ async fn launch(
         return exited(0, false);
     }
     if header.as_bytes() == launcher::PRELOAD {
+        if no_preload {
+            return exited(127, false);
+        }
         header.clear();
         let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
         if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
