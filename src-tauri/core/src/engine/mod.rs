@@ -22,6 +22,7 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
+use tokio_util::sync::CancellationToken;
 
 use crate::language::Language;
 use crate::run::{Limits, RunId, Stream};
@@ -49,7 +50,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
 
     /// Makes an image of another: runs a script in it as root, without a network, and keeps what it left. Long: minutes.
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError>;
+    /// Ends early once it is given up. Not to be dropped: the container that it takes is gone when it returns.
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError>;
 
     /// [`EngineError::NoImage`] where the image is missing.
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError>;
@@ -80,6 +82,8 @@ pub struct Derivation {
     pub script: &'static str,
     pub path: &'static str,
     pub instance: InstanceId,
+    /// Of the container that it takes, as every container has one.
+    pub run: RunId,
 }
 
 /// What a container is made for. [`container`] turns it into walls.

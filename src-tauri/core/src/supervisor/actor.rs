@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
@@ -29,6 +30,8 @@ use super::{Parts, visible_state};
 const NOTES: usize = 256;
 /// Until runs have shown how long they take.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
+/// How often containers that nobody has are looked for. One list a minute costs an engine nothing.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) enum Command {
@@ -74,6 +77,9 @@ pub(super) struct Actor {
     usual: Duration,
     /// Waiting for the last run to end.
     quiet: Vec<oneshot::Sender<()>>,
+    /// Cancelled when quiet is no longer wanted: whoever waits for it then would wait for as long as runs go on.
+    noise: CancellationToken,
+    next_sweep: Instant,
     tasks: JoinSet<Done>,
     /// What a task was for, should it panic.
     purposes: HashMap<Id, Purpose>,
@@ -132,6 +138,8 @@ impl Actor {
             live: HashMap::new(),
             usual: FIRST_GUESS,
             quiet: Vec::new(),
+            noise: CancellationToken::new(),
+            next_sweep: Instant::now(),
             tasks: JoinSet::new(),
             purposes: HashMap::new(),
             notes: mpsc::channel(NOTES),
@@ -156,6 +164,7 @@ impl Actor {
                 Ok(()) = self.parts.connections.changed() => self.meet_engine(),
                 Some(note) = self.notes.1.recv() => self.hear(note),
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
+                () = sleep_until(self.next_sweep), if self.engine.is_some() => self.sweep(),
             }
             self.advance();
             self.stock();
@@ -242,12 +251,23 @@ impl Actor {
             self.tell(Event::EnabledChanged { enabled });
         }
         if enabled {
+            self.no_quiet();
             self.doubt_walls();
             (self.parts.nudge)();
             let _ = reply.send(());
         } else {
             self.end_everything(&RunError::Off);
             self.quiet.push(reply);
+        }
+    }
+
+    /// Answers who waits for the last container to go: on again, that may never be. A shutdown waits on.
+    fn no_quiet(&mut self) {
+        if !self.stopping {
+            std::mem::take(&mut self.noise).cancel();
+            for reply in self.quiet.drain(..) {
+                let _ = reply.send(());
+            }
         }
     }
 
@@ -298,13 +318,17 @@ impl Actor {
                 image.ticket = Ticket::default();
                 image.state = ImageState::Unknown;
             }
-            if let Some(engine) = self.engine.clone() {
-                let leases = self.parts.leases.clone();
-                let janitor = leases.janitor.clone();
-                self.spawn(Purpose::Other, task::sweep(engine, leases, janitor));
-            }
+            self.sweep();
         }
         self.tell(Event::EngineChanged { engine: self.engine_state() });
+    }
+
+    /// Looks for containers that nobody has.
+    fn sweep(&mut self) {
+        self.next_sweep = Instant::now() + SWEEP_EVERY;
+        if let Some(engine) = self.engine.clone() {
+            self.spawn(Purpose::Other, task::sweep(engine, self.parts.leases.clone()));
+        }
     }
 
     fn hear(&mut self, note: Note) {
@@ -461,8 +485,8 @@ impl Actor {
         if self.quiet.is_empty() || !self.live.is_empty() {
             return;
         }
-        let (quiet, janitor) = (std::mem::take(&mut self.quiet), self.parts.leases.janitor.clone());
-        self.spawn(Purpose::Other, task::quiet(janitor, quiet));
+        let (quiet, noise) = (std::mem::take(&mut self.quiet), self.noise.clone());
+        self.spawn(Purpose::Other, task::quiet(self.engine.clone(), self.parts.leases.clone(), noise, quiet));
     }
 
     fn tell_answer(&mut self, run_id: RunId, answered: Answered) {

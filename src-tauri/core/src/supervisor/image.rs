@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -13,7 +14,10 @@ use tracing::warn;
 use crate::engine::pull::PullFold;
 use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, PullError};
 use crate::error::RunError;
+use crate::janitor::Janitor;
 use crate::language::Language;
+use crate::lease::Leases;
+use crate::run::RunId;
 use crate::settings::Settings;
 
 use super::task::{Done, Note};
@@ -26,15 +30,17 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Preparation {
     pub(super) language: Language,
     pub(super) script: &'static str,
-    pub(super) instance: InstanceId,
+    instance: InstanceId,
+    janitor: Janitor,
 }
 
 impl Preparation {
     /// Of the images that settings name, those of a language that needs it.
-    pub(super) fn of(image: &str, settings: &Settings, instance: &InstanceId) -> Option<Self> {
+    pub(super) fn of(image: &str, settings: &Settings, leases: &Leases) -> Option<Self> {
         let language = Language::ALL.into_iter().find(|language| settings.image(*language) == image)?;
         let script = language.recipe().prepare?;
-        Some(Self { language, script, instance: instance.clone() })
+        let (instance, janitor) = (leases.instance.clone(), leases.janitor.clone());
+        Some(Self { language, script, instance, janitor })
     }
 
     /// Another for each base and for each script.
@@ -52,24 +58,39 @@ impl Preparation {
     }
 
     /// Slower, but none the worse, where it cannot be made.
-    async fn make(&self, engine: &dyn Engine, base: ImageInfo) -> Result<ImageInfo, EngineError> {
-        if let Some(made) = self.find(engine, &base).await? {
+    async fn make(&self, engine: &Arc<dyn Engine>, base: ImageInfo) -> Result<ImageInfo, EngineError> {
+        if let Some(made) = self.find(engine.as_ref(), &base).await? {
             return Ok(made);
         }
-        let derivation = Derivation {
-            base: base.id.clone(),
-            name: self.name(&base),
-            script: self.script,
-            path: self.language.recipe().path,
-            instance: self.instance.clone(),
-        };
-        match engine.derive(&derivation).await {
-            Ok(()) => Ok(self.find(engine, &base).await?.unwrap_or(base)),
+        match self.derive(engine, &base).await {
+            Ok(()) => Ok(self.find(engine.as_ref(), &base).await?.unwrap_or(base)),
             Err(error) => {
                 warn!(language = %self.language, %error, "could not prepare the image; its programs will start slowly");
                 Ok(base)
             }
         }
+    }
+
+    /// In a task of its own: whoever is not interested any more goes at once, and the container is counted until it is gone.
+    async fn derive(&self, engine: &Arc<dyn Engine>, base: &ImageInfo) -> Result<(), EngineError> {
+        let derivation = Derivation {
+            base: base.id.clone(),
+            name: self.name(base),
+            script: self.script,
+            path: self.language.recipe().path,
+            instance: self.instance.clone(),
+            run: RunId::generate(),
+        };
+        let given_up = CancellationToken::new();
+        let _guard = given_up.clone().drop_guard();
+        let (engine, presence) = (Arc::clone(engine), self.janitor.expect(derivation.run));
+        let whole = tokio::spawn(async move {
+            let made = engine.derive(&derivation, &given_up).await;
+            drop(presence);
+            made
+        });
+        let broken = |error: JoinError| EngineError::Broken { doing: "prepare an image", message: error.to_string() };
+        whole.await.unwrap_or_else(|error| Err(broken(error)))
     }
 }
 
@@ -100,14 +121,14 @@ pub(super) async fn pull(
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Some),
+        result = bring(&engine, &image, preparation, &notes) => result.map(Some),
     };
     Done::Image { image, ticket, result }
 }
 
 /// Fetches what is not here, and prepares what needs it.
 async fn bring(
-    engine: &dyn Engine,
+    engine: &Arc<dyn Engine>,
     image: &str,
     preparation: Option<Preparation>,
     notes: &mpsc::Sender<Note>,
@@ -116,7 +137,7 @@ async fn bring(
     let base = match find().await? {
         Some(here) => here,
         None => {
-            fetch(engine, image, notes).await.map_err(|error| failed(image, error))?;
+            fetch(engine.as_ref(), image, notes).await.map_err(|error| failed(image, error))?;
             find().await?.ok_or_else(|| {
                 let message = "the engine says it fetched it, but does not have it.".into();
                 failed(image, PullError::Other { message })

@@ -136,7 +136,7 @@ impl Actor {
     fn remove_image(&mut self, language: Language, reply: oneshot::Sender<Result<(), RemoveError>>) {
         match self.removable(language) {
             Ok((engine, image)) => {
-                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases.instance);
+                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases);
                 let ticket = self.ticket(&image);
                 let removal = remove(engine, image.clone(), ticket, preparation, reply);
                 self.spawn(Purpose::Image(image), removal);

@@ -58,7 +58,7 @@ impl Actor {
                 ImageState::Unknown => {
                     image.busy = Some(CancellationToken::new());
                     let ticket = self.ticket(&name);
-                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
                     self.spawn(
                         Purpose::Image(name.clone()),
                         image::look(Arc::clone(engine), name, ticket, preparation),
@@ -69,7 +69,7 @@ impl Actor {
                     image.busy = Some(cancel.clone());
                     image.state = ImageState::Pulling(PullFigure::default());
                     let ticket = self.ticket(&name);
-                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
                     let notes = self.notes.0.clone();
                     let pull = image::pull(Arc::clone(engine), name.clone(), ticket, preparation, notes, cancel);
                     self.spawn(Purpose::Image(name), pull);

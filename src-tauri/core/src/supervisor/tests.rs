@@ -1,5 +1,6 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod leftovers;
 mod owner;
 
 use super::*;
@@ -240,36 +241,6 @@ async fn a_client_with_its_share_waiting_is_refused_and_another_is_served() {
 }
 
 #[tokio::test]
-async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
-    let rig = Rig::new();
-    let running = [rig.start(1, "out before\nhang"), rig.start(1, "hang")];
-    rig.running(2).await;
-    let waiting = rig.start(2, "exit 0");
-    rig.queued(1).await;
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
-    for run in running {
-        let outcome = run.result().await.unwrap();
-        assert_eq!((outcome.status, outcome.exit_code), (Status::Cancelled, 137));
-    }
-    assert_eq!(waiting.result().await, Err(RunError::Off));
-    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Off));
-    rig.supervisor.set_enabled(true).await;
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-}
-
-#[tokio::test]
-async fn off_while_a_container_is_being_made_leaves_none() {
-    let rig = Rig::new();
-    rig.fake.set_start_delay(Duration::from_millis(200));
-    let run = rig.start(1, "exit 0");
-    rig.running(1).await;
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
-    assert_eq!(run.status().await, Status::Cancelled);
-}
-
-#[tokio::test]
 async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
     let rig = Rig::with(Fake::new(), |_| ());
     rig.fake
@@ -395,27 +366,6 @@ async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_start_left_is_swept_and_what_others_own_is_not() {
-    let fake = Fake::new().with_image(PYTHON);
-    for (home, boot) in [("home", "before"), ("home", "boot"), ("neighbour", "before")] {
-        let spec = crate::engine::ContainerSpec {
-            image: PYTHON.into(),
-            language: Language::Python,
-            limits: limits(),
-            instance: InstanceId { home: home.into(), boot: boot.into() },
-            run: RunId::generate(),
-        };
-        fake.create(&spec).await.unwrap();
-    }
-    let rig = Rig::with(fake, |_| ());
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    rig.supervisor.set_enabled(false).await;
-    let mut left: Vec<String> = rig.fake.containers().await.unwrap().into_iter().map(|found| found.instance).collect();
-    left.sort();
-    assert_eq!(left, ["home-boot", "neighbour-before"]);
-}
-
-#[tokio::test]
 async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
     let rig = Rig::new();
     for (program, expected) in [
@@ -458,20 +408,6 @@ async fn a_flood_that_overtakes_the_start_line_is_judged_once_that_is_read() {
     let rig = Rig::new();
     let outcome = rig.start(1, &format!("early {}\nhang", limits().output_bytes + 1)).result().await.unwrap();
     assert_eq!((outcome.status, outcome.exit_code), (Status::OutputLimit, 137));
-}
-
-#[tokio::test]
-async fn a_removal_that_fails_is_tried_again() {
-    let rig = Rig::new();
-    let run = rig.start(1, "hang");
-    rig.running(1).await;
-    rig.fake.set_trouble(Some(not_running()));
-    assert!(rig.supervisor.stop(run.id).await);
-    assert_eq!(run.status().await, Status::Cancelled);
-    assert_eq!(rig.fake.containers().await, Err(EngineError::Unavailable(not_running())));
-    rig.fake.set_trouble(None);
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::health::Connector;
 use super::{
@@ -67,7 +68,7 @@ pub struct Docker {
     memory_bytes: u64,
 }
 
-/// The name of a run's container. Known beforehand, so a creation whose answer was lost can be removed by it.
+/// The name of a run's container, for a person who looks at the engine's own list.
 pub fn container_name(run: RunId) -> String {
     format!("sandtray-{run}")
 }
@@ -254,8 +255,8 @@ impl Engine for Docker {
         self.within(REMOVE_IMAGE_DEADLINE, "remove an image", call).await
     }
 
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
-        derive::derive(self, derivation).await
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        derive::derive(self, derivation, given_up).await
     }
 
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
