@@ -58,6 +58,7 @@ struct World {
     /// Creations still to come that will be done and not answered.
     unanswered: usize,
     keeps_containers: bool,
+    with_volumes: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -129,6 +130,11 @@ impl Fake {
         self.shared.gates.send_modify(|gates| {
             gates.insert(gate.to_owned());
         });
+    }
+
+    /// The image declares volumes, once it is there.
+    pub fn declare_volumes(&self, name: &str) {
+        self.world().with_volumes.insert(name.to_owned());
     }
 
     pub fn forget_image(&self, name: &str) {
@@ -210,7 +216,11 @@ impl Engine for Fake {
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
-        Ok(self.check()?.images.get(name).cloned())
+        let world = self.check()?;
+        match world.images.get(name) {
+            Some(_) if world.with_volumes.contains(name) => Err(EngineError::DeclaresVolumes),
+            image => Ok(image.cloned()),
+        }
     }
 
     fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {

@@ -41,7 +41,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Answers within the adapter's own bound, or fails.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
 
-    /// The image as it is here now; `None` where it has to be pulled.
+    /// The image as it is here now; `None` where it has to be pulled. [`EngineError::DeclaresVolumes`] where it does.
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError>;
 
     /// Fetches an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
@@ -193,6 +193,9 @@ pub enum EngineError {
     NoImage,
     #[error("the container is gone")]
     NoContainer,
+    /// The engine makes a volume for each in every container, whatever the container's own config says.
+    #[error("the image declares volumes")]
+    DeclaresVolumes,
     /// It answered with a refusal of its own.
     #[error("the engine refused to {doing}: {message}")]
     Refused { doing: &'static str, message: String },

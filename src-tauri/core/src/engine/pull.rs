@@ -169,7 +169,7 @@ impl Layer {
     }
 }
 
-/// Why an image could not be fetched.
+/// Why there is no image to run in.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum PullError {
@@ -186,6 +186,9 @@ pub enum PullError {
     DiskFull,
     #[error("it was cancelled.")]
     Cancelled,
+    /// It is here, and of no use.
+    #[error("it declares volumes, which are places on the host's disk that a program could write to.")]
+    DeclaresVolumes,
     #[error("{message}")]
     Other { message: String },
 }
@@ -234,6 +237,9 @@ impl PullError {
             }
             Self::DiskFull => "Free some disk space, for example with `docker system prune`, then try again.",
             Self::Cancelled => "Start the pull again when you want it.",
+            Self::DeclaresVolumes => {
+                "Choose another image in Sandtray's settings: one whose Dockerfile has no `VOLUME`."
+            }
             Self::Other { .. } => "Try again; if it fails once more, try `docker pull` with the same name.",
         }
     }

@@ -172,6 +172,7 @@ fn failed(image: &str, error: PullError) -> RunError {
 fn unavailable(error: EngineError, image: &str) -> RunError {
     match error {
         EngineError::Unavailable(trouble) => RunError::Engine(trouble),
+        EngineError::DeclaresVolumes => failed(image, PullError::DeclaresVolumes),
         error @ (EngineError::NoImage
         | EngineError::NoContainer
         | EngineError::Refused { .. }

@@ -190,6 +190,7 @@ async fn remove(
         EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
         error @ (EngineError::NoImage
         | EngineError::NoContainer
+        | EngineError::DeclaresVolumes
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
@@ -200,7 +201,12 @@ async fn remove(
 
 /// First what was made of it, or the engine keeps the layers.
 async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Preparation>) -> Result<(), EngineError> {
-    if let (Some(preparation), Some(base)) = (preparation, engine.image(image).await?) {
+    let base = match engine.image(image).await {
+        // Nothing was made of one that is not used, and it can go like any other.
+        Err(EngineError::DeclaresVolumes) => None,
+        other => other?,
+    };
+    if let (Some(preparation), Some(base)) = (preparation, base) {
         remove_patiently(engine, &preparation.name(&base)).await?;
     }
     remove_patiently(engine, image).await

@@ -146,9 +146,10 @@ impl Failure {
         match error {
             EngineError::NoImage => Self::NoImage,
             EngineError::Unavailable(trouble) => Self::Run(RunError::Engine(trouble)),
-            error @ (EngineError::NoContainer | EngineError::Refused { .. } | EngineError::Broken { .. }) => {
-                Self::Run(RunError::Internal(error.to_string()))
-            }
+            error @ (EngineError::NoContainer
+            | EngineError::DeclaresVolumes
+            | EngineError::Refused { .. }
+            | EngineError::Broken { .. }) => Self::Run(RunError::Internal(error.to_string())),
         }
     }
 }

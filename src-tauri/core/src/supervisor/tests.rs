@@ -268,6 +268,26 @@ async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
 }
 
 #[tokio::test]
+async fn an_image_that_declares_volumes_is_refused_in_its_own_words_and_can_be_removed() {
+    let rig = Rig::with(Fake::new(), |_| ());
+    rig.fake.script_pull(PYTHON, vec![]);
+    rig.fake.declare_volumes(PYTHON);
+    for _ in 0..2 {
+        let error = rig.start(1, "exit 0").result().await.unwrap_err();
+        assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::DeclaresVolumes });
+        assert_eq!(
+            error.to_string(),
+            "The image python:3.12-slim can't be used: it declares volumes, which are places on the host's disk that a \
+             program could write to."
+        );
+        assert!(error.hint().unwrap().starts_with("Choose another image in Sandtray's settings"));
+    }
+    assert_eq!(rig.fake.pulls_begun(), 1, "it is here");
+    rig.supervisor.remove_image(Language::Python).await.unwrap();
+    assert_eq!(rig.fake.image(PYTHON).await, Ok(None));
+}
+
+#[tokio::test]
 async fn an_image_that_was_removed_is_fetched_once_more() {
     let rig = Rig::new();
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);

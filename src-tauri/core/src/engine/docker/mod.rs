@@ -181,7 +181,6 @@ fn check_version(endpoint: &Endpoint, version: &SystemVersion) -> Result<(), Eng
     }
 }
 
-/// The engine makes a volume for each in every container, whatever the container's own config says.
 fn declares_volumes(image: &ImageInspect) -> bool {
     image.config.as_ref().and_then(|config| config.volumes.as_ref()).is_some_and(|volumes| !volumes.is_empty())
 }
@@ -227,8 +226,7 @@ impl Engine for Docker {
         };
         let image = self.within(IMAGE_DEADLINE, "look for an image", call).await?;
         if image.as_ref().is_some_and(declares_volumes) {
-            let message = "it declares volumes: places on the host's disk that a program could write to".into();
-            return Err(EngineError::Refused { doing: "use this image", message });
+            return Err(EngineError::DeclaresVolumes);
         }
         Ok(image.map(|image| ImageInfo {
             id: image.id.unwrap_or_default(),
