@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::language::Language;
 use crate::run::{Limits, RunId, Stream};
 
-pub use pull::{LayerEvent, PullError};
+pub use pull::{LayerEvent, PullError, PullFigure};
 pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
 
 /// Labels on every container, by which the sweep finds what a dead service left behind.

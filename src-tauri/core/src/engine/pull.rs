@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::event::PullFigure;
-
 /// Layers past this number are not counted; the largest images in use have about 120.
 pub const MAX_LAYERS: usize = 1000;
 /// A layer's id is 12 characters; a longer one is not worth remembering.
@@ -65,6 +63,17 @@ impl LayerEvent {
         };
         Self { layer: layer.to_owned(), step }
     }
+}
+
+/// One pull as one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct PullFigure {
+    /// 0 to 1, never going back; downloading is three quarters of the way and extracting one.
+    pub fraction: f64,
+    /// Compressed bytes.
+    pub downloaded_bytes: u64,
+    /// Of the layers whose size is known so far.
+    pub total_bytes: u64,
 }
 
 /// Folds the lines of one pull into one figure that never goes back.

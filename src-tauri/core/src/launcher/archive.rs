@@ -6,13 +6,11 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use crate::name::{FileName, NameFault};
-use crate::run::{OutputFile, SkipReason, SkippedFile};
+use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
 
 const BLOCK: usize = 512;
 /// Raw bytes of the whole archive. The working folder holds 64 MiB, so an honest archive is shorter; sparse files are not.
 const MAX_RAW: u64 = 128 << 20;
-/// The same as a request may bring, so that one run's output can be the next one's input.
-const MAX_FILES: usize = 256;
 /// Bytes of all their names. In a reply each byte may take six.
 const MAX_NAMES: usize = 64 << 10;
 /// Skipped names that are listed; the rest is counted.

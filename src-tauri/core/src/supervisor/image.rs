@@ -20,6 +20,7 @@ use crate::lease::Leases;
 use crate::run::RunId;
 use crate::settings::Settings;
 
+use super::images::Ticket;
 use super::task::{Done, Note};
 
 /// An engine reports each layer many times a second; a window needs ten.
@@ -177,43 +178,5 @@ fn unavailable(error: EngineError, image: &str) -> RunError {
         | EngineError::NoContainer
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => failed(image, PullError::Other { message: error.to_string() }),
-    }
-}
-
-/// Tells the end of one task from that of another for the same name: of an engine or a setting that was there before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Ticket(u64);
-
-impl Ticket {
-    pub(super) fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-}
-
-/// What is known of an image, and who has asked for it.
-#[derive(Debug)]
-pub(super) struct Image {
-    pub(super) state: crate::event::ImageState,
-    /// A look or a pull is under way.
-    pub(super) busy: Option<CancellationToken>,
-    /// The latest task's. What an earlier one finds is of no interest.
-    pub(super) ticket: Ticket,
-    /// The owner's requests; runs that wait for it are in the queue.
-    pub(super) asked: Vec<tokio::sync::oneshot::Sender<Result<(), RunError>>>,
-}
-
-impl Image {
-    pub(super) fn unknown() -> Self {
-        Self { state: crate::event::ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new() }
-    }
-
-    pub(super) fn ready(&self) -> Option<&ImageInfo> {
-        match &self.state {
-            crate::event::ImageState::Ready(info) => Some(info),
-            crate::event::ImageState::Unknown
-            | crate::event::ImageState::NotPulled
-            | crate::event::ImageState::Pulling(_)
-            | crate::event::ImageState::Failed { .. } => None,
-        }
     }
 }

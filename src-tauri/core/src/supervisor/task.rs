@@ -14,7 +14,7 @@ use crate::executor::{self, Progress};
 use crate::lease::{Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
-use super::image::Ticket;
+use super::images::Ticket;
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 

@@ -1,7 +1,9 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod images;
 mod leftovers;
 mod owner;
+mod walls;
 
 use super::*;
 use crate::engine::fake::Fake;
@@ -241,63 +243,6 @@ async fn a_client_with_its_share_waiting_is_refused_and_another_is_served() {
 }
 
 #[tokio::test]
-async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake
-        .script_pull(PYTHON, vec![layer(LayerStep::Downloading { current: 1, total: 2 }), layer(LayerStep::Complete)]);
-    let runs: Vec<Started> = (0..10).map(|client| rig.start(client, "exit 0")).collect();
-    for run in runs {
-        assert_eq!(run.status().await, Status::Ok);
-    }
-    assert_eq!(rig.fake.pulls_begun(), 1);
-}
-
-#[tokio::test]
-async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
-    let rig = Rig::with(Fake::new().with_image(SHELL), |_| ());
-    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Waiting), Err(PullError::RateLimited)]);
-    let runs = [rig.start(1, "exit 0"), rig.start(2, "exit 0")];
-    let shell = rig.start_spec(1, spec(Language::Shell, "exit 0"));
-    for run in runs {
-        let error = run.result().await.unwrap_err();
-        assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::RateLimited });
-    }
-    assert_eq!(shell.status().await, Status::Ok);
-    rig.fake.script_pull(PYTHON, vec![]);
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-}
-
-#[tokio::test]
-async fn an_image_that_declares_volumes_is_refused_in_its_own_words_and_can_be_removed() {
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(PYTHON, vec![]);
-    rig.fake.declare_volumes(PYTHON);
-    for _ in 0..2 {
-        let error = rig.start(1, "exit 0").result().await.unwrap_err();
-        assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::DeclaresVolumes });
-        assert_eq!(
-            error.to_string(),
-            "The image python:3.12-slim can't be used: it declares volumes, which are places on the host's disk that a \
-             program could write to."
-        );
-        assert!(error.hint().unwrap().starts_with("Choose another image in Sandtray's settings"));
-    }
-    assert_eq!(rig.fake.pulls_begun(), 1, "it is here");
-    rig.supervisor.remove_image(Language::Python).await.unwrap();
-    assert_eq!(rig.fake.image(PYTHON).await, Ok(None));
-}
-
-#[tokio::test]
-async fn an_image_that_was_removed_is_fetched_once_more() {
-    let rig = Rig::new();
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    rig.fake.forget_image(PYTHON);
-    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Complete)]);
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    assert_eq!(rig.fake.pulls_begun(), 1);
-}
-
-#[tokio::test]
 async fn cancel_ends_a_running_or_waiting_run_of_the_same_client_only() {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
     let running = rig.start(1, "hang");
@@ -350,28 +295,6 @@ async fn an_engine_that_is_lost_answers_whoever_waits() {
     rig.connections.send_replace(Connection { state: EngineState::Trouble(not_running()), engine: None });
     assert_eq!(waiting.result().await, Err(RunError::Engine(not_running())));
     running.call.abort();
-}
-
-#[derive(Debug)]
-struct NoWall;
-
-#[async_trait]
-impl WallCheck for NoWall {
-    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
-        let endpoint = engine.endpoint().clone();
-        Err(RunError::Engine(EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }))
-    }
-}
-
-#[tokio::test]
-async fn an_engine_without_a_wall_runs_nothing() {
-    let rig = Rig::checked(Fake::new().with_image(PYTHON), Arc::new(NoWall), |_| ());
-    for _ in 0..2 {
-        let error = rig.start(1, "exit 0").result().await.unwrap_err();
-        assert!(matches!(error, RunError::Engine(EngineTrouble::WallMissing { .. })), "{error:?}");
-    }
-    assert_eq!(rig.fake.created(), 0);
-    assert!(matches!(rig.supervisor.snapshot().engine, EngineState::Trouble(EngineTrouble::WallMissing { .. })));
 }
 
 #[tokio::test]
@@ -450,50 +373,6 @@ async fn a_warm_container_that_dies_under_a_call_is_made_good() {
 }
 
 #[tokio::test]
-async fn a_language_that_needs_it_runs_in_an_image_that_was_prepared_once() {
-    const GO: &str = "golang:1.24-bookworm";
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(GO, vec![]);
-    for _ in 0..3 {
-        let outcome = rig.start_spec(1, spec(Language::Go, "exit 0")).result().await.unwrap();
-        assert_eq!(outcome.image, format!("{GO}@sha256:digest-of-{GO}"), "an agent hears of the official image");
-    }
-    assert_eq!((rig.fake.pulls_begun(), rig.fake.derived()), (1, 1));
-}
-
-#[tokio::test]
-async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
-    let rig = Rig::with(Fake::new().with_image("golang:1.24-bookworm"), |_| ());
-    rig.fake.refuse_to_derive();
-    assert_eq!(rig.start_spec(1, spec(Language::Go, "exit 0")).status().await, Status::Ok);
-    assert_eq!(rig.fake.pulls_begun(), 0, "the image was here");
-}
-
-/// A check that fails for a reason of its own: the image is gone, say.
-#[derive(Debug, Default)]
-struct Failing(std::sync::atomic::AtomicU32);
-
-#[async_trait]
-impl WallCheck for Failing {
-    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
-        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0..=1 => Err(RunError::Internal("the image is not there".into())),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_wall_check_without_a_result_is_made_again_but_not_in_a_spin() {
-    let check = Arc::new(Failing::default());
-    let rig = Rig::checked(Fake::new().with_image(PYTHON), check.clone(), |_| ());
-    tokio::time::timeout(Duration::from_secs(5), async { while rig.start(1, "exit 0").result().await.is_err() {} })
-        .await
-        .expect("the third check to hold");
-    assert_eq!(check.0.load(std::sync::atomic::Ordering::Relaxed), 3);
-}
-
-#[tokio::test]
 async fn limits_that_were_lowered_reach_runs_that_wait() {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
     let first = rig.start(1, "wait gate");
@@ -506,18 +385,4 @@ async fn limits_that_were_lowered_reach_runs_that_wait() {
     rig.fake.open("gate");
     assert_eq!(first.result().await.unwrap().limits.memory_bytes, 512 << 20);
     assert_eq!(waiting.result().await.unwrap().limits.memory_bytes, 64 << 20);
-}
-
-#[tokio::test]
-async fn what_becomes_of_a_pull_on_an_engine_that_was_left_is_no_word_about_the_next_one() {
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(PYTHON, vec![Err(PullError::RateLimited)]);
-    rig.fake.hold_pulls();
-    let run = rig.start(1, "out from the other");
-    let pulling = |snapshot: &Snapshot| matches!(snapshot.images[0].state, crate::event::ImageState::Pulling(_));
-    rig.until(pulling).await;
-    let other = Fake::new().with_image(PYTHON);
-    rig.connections.send_replace(ready(&other));
-    rig.fake.open("pull");
-    assert_eq!(run.result().await.unwrap().stdout.bytes, "from the other\n");
 }
