@@ -55,6 +55,7 @@ fn image(image: &Value) -> Vec<String> {
         Some("ready") => bytes(image["size_bytes"].as_u64().unwrap_or(0)),
         Some("pulling") => format!("being fetched, {:.0}%", image["fraction"].as_f64().unwrap_or(0.0) * 100.0),
         Some("not_pulled") => "fetched when it is first needed".into(),
+        Some("failed") if image["error"]["reason"] == "declares_volumes" => "can't be used: it declares volumes".into(),
         Some("failed") => format!("could not be fetched ({})", word(&image["error"]["reason"]).replace('_', " ")),
         _ => "not known".into(),
     };
@@ -85,6 +86,7 @@ mod tests {
                 { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150_000_000 },
                 { "language": "go", "image": "golang", "state": "pulling", "fraction": 0.5 },
                 { "language": "rust", "image": "rust", "state": "failed", "error": { "reason": "no_network" } },
+                { "language": "shell", "image": "own", "state": "failed", "error": { "reason": "declares_volumes" } },
             ],
             "running": [{ "run_id": "01", "language": "python", "client": "agent\n", "label": null, "since": 0 }],
             "queued": [],
@@ -93,7 +95,8 @@ mod tests {
             text(&status, 65_000),
             "Running code is on.\nDocker 27.0 is ready at unix:///s (the default socket).\n\n\
              Images\n  python  python:3.12-slim  150 MB\n  go      golang            being fetched, 50%\n  \
-             rust    rust              could not be fetched (no network)\n\n\
+             rust    rust              could not be fetched (no network)\n  \
+             shell   own               can't be used: it declares volumes\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"
         );
     }

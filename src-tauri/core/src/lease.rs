@@ -36,12 +36,6 @@ pub struct Container {
 }
 
 impl Container {
-    /// For one that an earlier start made.
-    pub fn found(engine: Arc<dyn Engine>, id: ContainerId, janitor: Janitor) -> Self {
-        let presence = Some(janitor.expect());
-        Self { engine, id, janitor, presence }
-    }
-
     /// By which its figures can be read while it is there.
     pub fn meter(&self) -> Meter {
         Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
@@ -121,7 +115,7 @@ impl Leases {
 
 /// In a task of its own: were it dropped between request and answer, nobody would know the container's id.
 pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
-    let presence = janitor.expect();
+    let presence = janitor.expect(spec.run);
     let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
     making
         .await

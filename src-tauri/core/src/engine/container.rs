@@ -84,7 +84,7 @@ pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
         labels: Some(HashMap::from([
             (LABEL_INSTANCE.into(), derivation.instance.to_string()),
-            (LABEL_RUN.into(), "preparing".into()),
+            (LABEL_RUN.into(), derivation.run.to_string()),
         ])),
         host_config: Some(HostConfig {
             network_mode: Some("none".into()),

@@ -15,13 +15,17 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
+    EngineTrouble, Exit, Frame, ImageInfo, InstanceId, LayerEvent, PullError, Usage,
 };
 use crate::launcher::{self, Nonce};
-use crate::run::Stream;
+use crate::run::{RunId, Stream};
+
+/// What the container of an image in the making takes to go once it is given up.
+const GOING: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub struct Fake {
@@ -51,14 +55,31 @@ struct World {
     pulls_are_held: bool,
     derived: usize,
     refuses_to_derive: bool,
+    derivations_are_held: bool,
+    /// Creations still to come that will be done and not answered.
+    unanswered: usize,
+    keeps_containers: bool,
+    with_volumes: HashSet<String>,
 }
 
 #[derive(Debug)]
 struct Container {
-    spec: ContainerSpec,
+    instance: String,
+    run: String,
     exit: Exit,
     /// Dropped when the container is removed: its program ends.
     alive: Option<watch::Sender<()>>,
+}
+
+impl World {
+    fn add(&mut self, instance: &InstanceId, run: RunId) -> ContainerId {
+        self.created += 1;
+        let id = ContainerId(format!("fake-{}", self.created));
+        let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
+        let (instance, run) = (instance.to_string(), run.to_string());
+        self.containers.insert(id.clone(), Container { instance, run, exit, alive: None });
+        id
+    }
 }
 
 impl Default for Fake {
@@ -117,6 +138,11 @@ impl Fake {
         });
     }
 
+    /// The image declares volumes, once it is there.
+    pub fn declare_volumes(&self, name: &str) {
+        self.world().with_volumes.insert(name.to_owned());
+    }
+
     pub fn forget_image(&self, name: &str) {
         self.world().images.remove(name);
     }
@@ -133,6 +159,21 @@ impl Fake {
 
     pub fn refuse_to_derive(&self) {
         self.world().refuses_to_derive = true;
+    }
+
+    /// An image being made of another is not finished; its container stays until it is given up, and then a moment more.
+    pub fn hold_derivations(&self) {
+        self.world().derivations_are_held = true;
+    }
+
+    /// The next so many containers are made, and whoever asked for them never hears of it.
+    pub fn lose_creations(&self, creations: usize) {
+        self.world().unanswered = creations;
+    }
+
+    /// Whether it refuses to remove containers.
+    pub fn keep_containers(&self, keep: bool) {
+        self.world().keeps_containers = keep;
     }
 
     pub fn pulls_begun(&self) -> usize {
@@ -181,7 +222,11 @@ impl Engine for Fake {
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
-        Ok(self.check()?.images.get(name).cloned())
+        let world = self.check()?;
+        match world.images.get(name) {
+            Some(_) if world.with_volumes.contains(name) => Err(EngineError::DeclaresVolumes),
+            image => Ok(image.cloned()),
+        }
     }
 
     fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {
@@ -216,7 +261,13 @@ impl Engine for Fake {
         Ok(())
     }
 
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        if self.check()?.derivations_are_held {
+            let id = self.check()?.add(&derivation.instance, derivation.run);
+            given_up.cancelled().await;
+            tokio::time::sleep(GOING).await;
+            self.world().containers.remove(&id);
+        }
         let mut world = self.check()?;
         world.derived += 1;
         if world.refuses_to_derive {
@@ -231,10 +282,11 @@ impl Engine for Fake {
         if !world.images.values().any(|image| image.id == spec.image) && !world.images.contains_key(&spec.image) {
             return Err(EngineError::NoImage);
         }
-        world.created += 1;
-        let id = ContainerId(format!("fake-{}", world.created));
-        let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
-        world.containers.insert(id.clone(), Container { spec: spec.clone(), exit, alive: None });
+        let id = world.add(&spec.instance, spec.run);
+        if world.unanswered > 0 {
+            world.unanswered -= 1;
+            return Err(EngineError::Broken { doing: "create a container", message: "as the test asked".into() });
+        }
         Ok(id)
     }
 
@@ -281,7 +333,11 @@ impl Engine for Fake {
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
-        self.check()?.containers.remove(id);
+        let mut world = self.check()?;
+        if world.keeps_containers {
+            return Err(EngineError::Refused { doing: "remove a container", message: "as the test asked".into() });
+        }
+        world.containers.remove(id);
         Ok(())
     }
 
@@ -289,8 +345,8 @@ impl Engine for Fake {
         let world = self.check()?;
         let info = |(id, container): (&ContainerId, &Container)| ContainerInfo {
             id: id.clone(),
-            instance: container.spec.instance.to_string(),
-            run: container.spec.run.to_string(),
+            instance: container.instance.clone(),
+            run: container.run.clone(),
             running: container.exit.running,
         };
         Ok(world.containers.iter().map(info).collect())

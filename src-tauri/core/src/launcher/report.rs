@@ -12,6 +12,8 @@ use super::{Nonce, OUT_DIR};
 const MAX_LINE: usize = 128;
 /// Names in the working folder that are kept for `left_behind`.
 const MAX_LEFT_BEHIND: usize = 100;
+/// No file system has longer ones; whoever sends one forged the list.
+const MAX_NAME: usize = 255;
 /// Bytes of all names in the working folder; the launcher sends at most 600 of at most 255.
 const MAX_NAMES: usize = 600 * 256;
 
@@ -168,7 +170,7 @@ impl Report {
             self.end_names(steps);
         } else if self.names_read > MAX_NAMES {
             self.fail("its list of names", steps);
-        } else if name != OUT_DIR.as_bytes() && self.names.len() < MAX_LEFT_BEHIND {
+        } else if name != OUT_DIR.as_bytes() && name.len() <= MAX_NAME && self.names.len() < MAX_LEFT_BEHIND {
             self.names.push(String::from_utf8_lossy(&name).into_owned());
         }
         rest
