@@ -10,10 +10,11 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
-use crate::janitor::{Janitor, Presence};
+use crate::janitor::{Janitor, Presence, Urgency};
 use crate::launcher;
-use crate::pool::{Busy, Pool};
+use crate::pool::Pool;
 use crate::run::RunSpec;
+use crate::traffic::Busy;
 
 /// For an interpreter to start: a hundred times what it takes.
 const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
@@ -31,11 +32,17 @@ pub struct Container {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     janitor: Janitor,
+    urgency: Urgency,
     /// Taken when it is dropped.
     presence: Option<Presence>,
 }
 
 impl Container {
+    /// All that ran in it has ended, so that its removal may wait for a better moment.
+    pub fn rest(mut self) {
+        self.urgency = Urgency::AtRest;
+    }
+
     /// By which its figures can be read while it is there.
     pub fn meter(&self) -> Meter {
         Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
@@ -63,7 +70,7 @@ impl Meter {
 impl Drop for Container {
     fn drop(&mut self) {
         if let Some(presence) = self.presence.take() {
-            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), presence);
+            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), self.urgency, presence);
         }
     }
 }
@@ -129,7 +136,8 @@ async fn make_whole(
     presence: Presence,
 ) -> Result<Lease, EngineError> {
     let id = engine.create(&spec).await?;
-    let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
+    let presence = Some(presence);
+    let container = Container { engine: Arc::clone(&engine), id, janitor, urgency: Urgency::Now, presence };
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })

@@ -20,13 +20,14 @@ use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::lease::{Lease, make};
 use crate::run::{Limits, RunId};
+use crate::traffic::{Busy, Room};
 
 use demand::Demand;
 
 /// Made at the same time: an engine on two cores gains nothing from more.
 const WORKERS: usize = 2;
-/// With calls under way, making another waits for a pause of this length, unless none is left at all.
-const PAUSE: Duration = Duration::from_millis(4);
+/// With calls under way, making another waits for a lull, unless none has been left at all for this long.
+const EMPTY: Duration = Duration::from_millis(50);
 /// After a failure: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 /// Images that are remembered for that; an owner changes them by hand.
@@ -68,9 +69,8 @@ struct State {
     making: BTreeMap<Language, usize>,
     /// Images, by id, whose interpreter could not be started ahead: kept warm without it.
     plain: BTreeSet<String>,
-    /// Leases that are out, warm or not.
-    busy: usize,
-    last_busy: Option<Instant>,
+    /// When calls took the last one of a language.
+    emptied: BTreeMap<Language, Instant>,
 }
 
 struct Warm {
@@ -79,25 +79,6 @@ struct Warm {
     limits: Limits,
     image: String,
     since: Instant,
-}
-
-/// Counts a lease that is out.
-pub struct Busy(Arc<Shared>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.busy -= 1;
-        state.last_busy = Some(Instant::now());
-        drop(state);
-        self.0.changed.notify_one();
-    }
-}
-
-impl fmt::Debug for Busy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Busy")
-    }
 }
 
 impl fmt::Debug for Pool {
@@ -163,7 +144,7 @@ impl Pool {
         let now = Instant::now();
         let mut state = self.shared.lock();
         state.demand.note(language, now);
-        state.busy += 1;
+        let busy = self.shared.janitor.traffic().enter();
         let fits = state
             .stock
             .as_ref()
@@ -180,22 +161,27 @@ impl Pool {
                 dead.push(candidate);
             }
         }
+        if state.warm.get(&language).is_none_or(Vec::is_empty) {
+            state.emptied.entry(language).or_insert(now);
+        }
         self.shared.tell(&state);
         drop(state);
         drop(dead);
         self.shared.changed.notify_one();
-        (lease, Busy(Arc::clone(&self.shared)))
+        (lease, busy)
     }
 
     /// Keeps the pool filled until it is cancelled; then lets go of everything.
     pub async fn keep(self, cancel: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut not_before = Instant::now();
+        let mut traffic = self.shared.janitor.traffic().watch();
         loop {
             let wake = self.step(&mut workers, not_before);
             tokio::select! {
                 () = cancel.cancelled() => break,
                 () = self.shared.changed.notified() => {}
+                () = traffic.next() => {}
                 () = sleep_until(wake) => {}
                 Some(made) = workers.join_next() => {
                     if !matches!(made, Ok(true)) {
@@ -221,8 +207,10 @@ impl Pool {
             if now < not_before {
                 break Some(not_before);
             }
-            if let Some(quiet_at) = state.quiet_at(language, now) {
-                break quiet_at;
+            match state.room(language, self.shared.janitor.traffic().room(now), now) {
+                Room::Now => {}
+                Room::At(at) => break Some(at),
+                Room::Unknown => break None,
             }
             let Some(spec) = state.spec(language, &self.shared.instance) else { break None };
             *state.making.entry(language).or_default() += 1;
@@ -279,17 +267,15 @@ impl State {
         self.warm.get(&language).map_or(0, Vec::len) + self.making.get(&language).copied().unwrap_or(0)
     }
 
-    /// None: make it now. Otherwise when to look again, where that is known. Calls come first, unless the language has
-    /// none left: then the next call would wait longer than it could be slowed.
-    fn quiet_at(&self, language: Language, now: Instant) -> Option<Option<Instant>> {
-        if self.count(language) == 0 {
-            return None;
+    /// Calls come first, unless the language has had none left for a while: then they wait for it themselves.
+    fn room(&self, language: Language, room: Room, now: Instant) -> Room {
+        let due = self.emptied.get(&language).filter(|_| self.count(language) == 0).map(|since| *since + EMPTY);
+        match (room, due) {
+            (Room::Now, _) => Room::Now,
+            (_, Some(due)) if due <= now => Room::Now,
+            (Room::At(at), due) => Room::At(due.map_or(at, |due| due.min(at))),
+            (Room::Unknown, due) => due.map_or(Room::Unknown, Room::At),
         }
-        if self.busy > 0 {
-            return Some(None);
-        }
-        let quiet_at = self.last_busy.map(|last| last + PAUSE)?;
-        (quiet_at > now).then_some(Some(quiet_at))
     }
 
     fn spec(&self, language: Language, instance: &InstanceId) -> Option<ContainerSpec> {
@@ -342,6 +328,7 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         .as_ref()
         .is_some_and(|stock| Arc::ptr_eq(&stock.engine, &engine) && same_container(&stock.limits, &limits));
     if wanted {
+        state.emptied.remove(&language);
         state.warm.entry(language).or_default().push(Warm { lease, limits, image, since: Instant::now() });
         shared.tell(&state);
     } else {
