@@ -28,7 +28,7 @@ const snapshot = {
 const settings = {
   version: 1, enabled: true,
   limits: { seconds: 60, cpus: 1, memory_mb: 512, processes: 128, output_kb: 64, files_mb: 5 },
-  concurrency: null, queue: 64, images: {}, engine: null,
+  concurrency: null, queue: 64, per_client: 32, warm: 8, images: {}, engine: null,
   history: { keep: 'everything', max_runs: 100_000, max_mb: 1024, max_days: 90 },
   notifications: true, start_at_login: false, theme: 'system',
 };
