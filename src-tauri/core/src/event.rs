@@ -35,6 +35,8 @@ pub enum ImageState {
     Unknown,
     NotPulled,
     Pulling(PullFigure),
+    /// Here; what is done once before its first program runs is still to be done.
+    Unprepared(ImageInfo),
     Ready(ImageInfo),
     Failed {
         error: PullError,
@@ -50,6 +52,12 @@ pub struct PullFigure {
     pub downloaded_bytes: u64,
     /// Of the layers whose size is known so far.
     pub total_bytes: u64,
+    /// All of it is here and is being prepared, which has no figure.
+    pub preparing: bool,
+}
+
+impl PullFigure {
+    pub const PREPARING: Self = Self { fraction: 1.0, downloaded_bytes: 0, total_bytes: 0, preparing: true };
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -50,6 +50,7 @@ struct World {
     pulls_are_held: bool,
     derived: usize,
     refuses_to_derive: bool,
+    holds_to_derive: bool,
 }
 
 #[derive(Debug)]
@@ -127,6 +128,11 @@ impl Fake {
 
     pub fn refuse_to_derive(&self) {
         self.world().refuses_to_derive = true;
+    }
+
+    /// What is made of an image is not finished.
+    pub fn hold_to_derive(&self) {
+        self.world().holds_to_derive = true;
     }
 
     pub fn pulls_begun(&self) -> usize {
@@ -211,6 +217,10 @@ impl Engine for Fake {
     }
 
     async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
+        let held = self.check()?.holds_to_derive;
+        if held {
+            return std::future::pending().await;
+        }
         let mut world = self.check()?;
         world.derived += 1;
         if world.refuses_to_derive {

@@ -150,7 +150,7 @@ impl PullFold {
         if whole > 0.0 {
             self.shown = self.shown.max((done / whole).min(1.0));
         }
-        PullFigure { fraction: self.shown, downloaded_bytes, total_bytes }
+        PullFigure { fraction: self.shown, downloaded_bytes, total_bytes, preparing: false }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
-use super::image::{Image, Ticket};
+use super::image::{Found, Image, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending};
 use super::task::{self, Done, Note};
@@ -368,12 +368,12 @@ impl Actor {
         }
     }
 
-    fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Option<crate::engine::ImageInfo>, RunError>) {
+    fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Found, RunError>) {
         let Some(image) = self.images.get_mut(&name).filter(|image| image.ticket == ticket) else { return };
         image.busy = None;
         let was_pulling = matches!(image.state, ImageState::Pulling(_));
         match result {
-            Ok(Some(info)) => {
+            Ok(Found::Ready(info)) => {
                 image.state = ImageState::Ready(info);
                 for asked in image.asked.drain(..) {
                     let _ = asked.send(Ok(()));
@@ -382,11 +382,13 @@ impl Actor {
                     self.tell(Event::PullFinished { image: name });
                 }
             }
-            Ok(None) => image.state = ImageState::NotPulled,
+            Ok(Found::Unprepared(info)) => image.state = ImageState::Unprepared(info),
+            Ok(Found::Nothing) => image.state = ImageState::NotPulled,
             Err(error) => {
                 image.state = if let RunError::Image { error, .. } = &error {
+                    // It may be here all the same: it was being prepared.
                     let cancelled = *error == PullError::Cancelled;
-                    if cancelled { ImageState::NotPulled } else { ImageState::Failed { error: error.clone() } }
+                    if cancelled { ImageState::Unknown } else { ImageState::Failed { error: error.clone() } }
                 } else {
                     ImageState::Unknown
                 };

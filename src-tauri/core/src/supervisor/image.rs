@@ -13,6 +13,7 @@ use tracing::warn;
 use crate::engine::pull::PullFold;
 use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, PullError};
 use crate::error::RunError;
+use crate::event::PullFigure;
 use crate::language::Language;
 use crate::settings::Settings;
 
@@ -73,7 +74,15 @@ impl Preparation {
     }
 }
 
-/// An image that is here but not prepared counts as not here: nobody may want it, and preparing is work.
+/// What the engine has of an image.
+#[derive(Debug)]
+pub(super) enum Found {
+    Nothing,
+    /// Preparing is work, and nobody may want it: it is done when somebody does.
+    Unprepared(ImageInfo),
+    Ready(ImageInfo),
+}
+
 pub(super) async fn look(
     engine: Arc<dyn Engine>,
     image: String,
@@ -81,10 +90,9 @@ pub(super) async fn look(
     preparation: Option<Preparation>,
 ) -> Done {
     let found = async {
-        match (engine.image(&image).await?, preparation) {
-            (Some(base), Some(preparation)) => preparation.find(engine.as_ref(), &base).await,
-            (found, _) => Ok(found),
-        }
+        let Some(base) = engine.image(&image).await? else { return Ok(Found::Nothing) };
+        let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };
+        Ok(preparation.find(engine.as_ref(), &base).await?.map_or(Found::Unprepared(base), Found::Ready))
     };
     let result = found.await.map_err(|error| unavailable(error, &image));
     Done::Image { image, ticket, result }
@@ -100,7 +108,7 @@ pub(super) async fn pull(
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Some),
+        result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Found::Ready),
     };
     Done::Image { image, ticket, result }
 }
@@ -124,7 +132,11 @@ async fn bring(
         }
     };
     match preparation {
-        Some(preparation) => preparation.make(engine, base).await.map_err(|error| unavailable(error, image)),
+        Some(preparation) => {
+            // Nobody listens any more: nobody needs to know.
+            let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
+            preparation.make(engine, base).await.map_err(|error| unavailable(error, image))
+        }
         None => Ok(base),
     }
 }
@@ -191,6 +203,7 @@ impl Image {
             crate::event::ImageState::Unknown
             | crate::event::ImageState::NotPulled
             | crate::event::ImageState::Pulling(_)
+            | crate::event::ImageState::Unprepared(_)
             | crate::event::ImageState::Failed { .. } => None,
         }
     }

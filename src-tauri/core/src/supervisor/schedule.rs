@@ -64,7 +64,7 @@ impl Actor {
                         image::look(Arc::clone(engine), name, ticket, preparation),
                     );
                 }
-                ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
+                ImageState::NotPulled | ImageState::Unprepared(_) | ImageState::Failed { .. } if wanted => {
                     let cancel = CancellationToken::new();
                     image.busy = Some(cancel.clone());
                     image.state = ImageState::Pulling(PullFigure::default());
@@ -74,7 +74,11 @@ impl Actor {
                     let pull = image::pull(Arc::clone(engine), name.clone(), ticket, preparation, notes, cancel);
                     self.spawn(Purpose::Image(name), pull);
                 }
-                ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {}
+                ImageState::NotPulled
+                | ImageState::Unprepared(_)
+                | ImageState::Failed { .. }
+                | ImageState::Pulling(_)
+                | ImageState::Ready(_) => {}
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::janitor::Janitor;
 use crate::lease::{Container, Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
-use super::image::Ticket;
+use super::image::{Found, Ticket};
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
@@ -36,7 +36,7 @@ pub(super) enum Done {
         image: String,
         /// Of the look or the pull that this is the end of.
         ticket: Ticket,
-        result: Result<Option<ImageInfo>, RunError>,
+        result: Result<Found, RunError>,
     },
     Walls {
         engine: Arc<dyn Engine>,
