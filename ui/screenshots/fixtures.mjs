@@ -14,7 +14,7 @@ const images = [
   image('python', 'Python', '3.12', 'python:3.12-slim', ready(131, 'a1b2c3d4e5f6')),
   image('javascript', 'JavaScript', 'Node 22', 'node:22-slim', ready(226, '9f31c08ab77e')),
   image('shell', 'Shell', 'POSIX sh on Alpine', 'alpine:3.22', ready(8.1, '4bcff63911fc')),
-  image('go', 'Go', '1.21 or later', 'golang:1.24-bookworm', { state: 'not_pulled' }),
+  image('go', 'Go', '1.21 or later', 'golang:1.24-bookworm', { ...ready(417, '6b02678e8529'), state: 'unprepared' }),
   image('rust', 'Rust', '1.75 or later, edition 2021', 'rust:1.90-slim-bookworm', { state: 'not_pulled' }),
 ];
 const allOf = (state) => images.map(({ language, title, language_version, image: name }) => image(language, title, language_version, name, state));
@@ -28,7 +28,7 @@ const snapshot = {
 const settings = {
   version: 1, enabled: true,
   limits: { seconds: 60, cpus: 1, memory_mb: 512, processes: 128, output_kb: 64, files_mb: 5 },
-  concurrency: null, queue: 64, images: {}, engine: null,
+  concurrency: null, queue: 64, per_client: 32, warm: 8, images: {}, engine: null,
   history: { keep: 'everything', max_runs: 100_000, max_mb: 1024, max_days: 90 },
   notifications: true, start_at_login: false, theme: 'system',
 };
@@ -163,7 +163,7 @@ export function states(png) {
     'database-set-aside': { ...busy, snapshot: { ...snapshot, notices: ['The history could not be read. It was set aside as history.db.broken-1, and a new one was begun.'] } },
     pulling: {
       ...busy,
-      snapshot: { ...snapshot, images: withImages({ javascript: { state: 'pulling', fraction: 0.61, downloaded_bytes: 52 * MB, total_bytes: 76 * MB, bytes_per_second: 14.2 * MB }, go: { state: 'pulling', fraction: 0, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0 } }) },
+      snapshot: { ...snapshot, images: withImages({ javascript: { state: 'pulling', fraction: 0.61, downloaded_bytes: 52 * MB, total_bytes: 76 * MB, bytes_per_second: 14.2 * MB }, go: { state: 'pulling', fraction: 0, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0 }, rust: { state: 'preparing' } }) },
     },
     'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: { state: 'failed', message: 'The registry could not be reached.', hint: 'Check the internet connection, then try again.' } }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },

@@ -62,10 +62,13 @@ export function mock(fixture) {
       for (const text of fixture.told ?? []) send(owner, { kind: 'notice', text });
     },
     watch_run(args) {
-      const id = channelOf(args);
-      watches.set(args.runId, id);
-      for (const event of fixture.live?.[args.runId] ?? []) send(id, event);
+      const channel = channelOf(args);
+      last += 1;
+      watches.set(last, { runId: args.runId, channel });
+      for (const event of fixture.live?.[args.runId] ?? []) send(channel, event);
+      return last;
     },
+    unwatch_run: ({ watch }) => void watches.delete(watch),
     settings: () => state.settings,
     apply_settings({ settings }) {
       const faults = (fixture.refuse ?? []).filter(({ field, value }) => field.split('.').reduce((o, k) => o?.[k], settings) === value);
@@ -106,19 +109,23 @@ export function mock(fixture) {
         listeners.set(args.event, args.handler);
         return 1;
       }
+      // The app answers in its own time, and one command may overtake another.
+      if (fixture.slow?.[command]) await new Promise((resolve) => setTimeout(resolve, fixture.slow[command]));
       if (fixture.errors?.[command]) throw fixture.errors[command];
       return answers[command]?.(args) ?? null;
     },
   };
   window.__mock = {
     calls,
-    watches,
+    watched: () => [...watches.values()].map(({ runId }) => runId).sort(),
     tell: (event) => send(owner, event),
     snapshot(change) {
       state.snapshot = { ...state.snapshot, ...change };
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });
     },
-    output: (runId, event) => send(watches.get(runId), event),
+    output(runId, event) {
+      for (const watch of watches.values()) if (watch.runId === runId) send(watch.channel, event);
+    },
     emit: (event, payload) => callbacks.get(listeners.get(event))?.({ event, id: 1, payload }),
   };
 }

@@ -169,7 +169,7 @@ const list = {
       assert.ok(focus.ring, `focus on ${focus.name} is seen`);
       seen.add(focus.name);
     }
-    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Pull Go', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Pull Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
     return page;
   },
 
@@ -179,6 +179,19 @@ const list = {
     await page.keyboard.press('Control+1');
     await page.waitForTimeout(100);
     assert.equal((await calls(page, 'unwatch_run')).length, 3);
+    return page;
+  },
+
+  async 'a run that is left and opened again at once is still watched'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running }, slow: { watch_run: 80, unwatch_run: 160 }, open: 'runs', run: 'live2' });
+    for (let time = 0; time < 3; time += 1) {
+      await page.keyboard.press('Control+1');
+      await page.keyboard.press('Control+2');
+    }
+    await page.waitForTimeout(500);
+    assert.deepEqual(await page.evaluate(() => window.__mock.watched()), ['live1', 'live2', 'live3'], 'each once, none left behind');
+    await page.evaluate(() => window.__mock.output('live2', { kind: 'output', stream: 'stdout', text: 'still here\n', missed: 0 }));
+    await page.getByRole('region', { name: 'Output' }).getByText('still here').waitFor();
     return page;
   },
 

@@ -63,7 +63,8 @@ async fn warm_rig(agent_of: &str) -> (Rig, Agent) {
 
 async fn until_warm(rig: &Rig) {
     let mut warm = rig.service.supervisor.watch();
-    timeout(PATIENCE, warm.wait_for(|snapshot| snapshot.warm == 1)).await.expect("a warm container").unwrap();
+    let one = timeout(PATIENCE, warm.wait_for(|snapshot| snapshot.warm == 1)).await.expect("a warm container");
+    one.expect("the service runs");
 }
 
 async fn says_the_same(language: &str, calls: Vec<Value>) {
@@ -188,5 +189,5 @@ print(float(open('/proc/uptime').read().split()[0]) - start)";
 }
 
 fn age(result: &Value) -> f64 {
-    result["stdout"].as_str().unwrap().trim().parse().unwrap_or_else(|_| panic!("an age: {result}"))
+    result["stdout"].as_str().unwrap_or_default().trim().parse().unwrap_or_else(|_| panic!("an age: {result}"))
 }

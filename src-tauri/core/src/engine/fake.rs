@@ -262,16 +262,18 @@ impl Engine for Fake {
     }
 
     async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        let refused = |message: &str| EngineError::Refused { doing: "prepare an image", message: message.into() };
         if self.check()?.derivations_are_held {
             let id = self.check()?.add(&derivation.instance, derivation.run);
             given_up.cancelled().await;
             tokio::time::sleep(GOING).await;
             self.world().containers.remove(&id);
+            return Err(refused("it was cancelled"));
         }
         let mut world = self.check()?;
         world.derived += 1;
         if world.refuses_to_derive {
-            return Err(EngineError::Refused { doing: "prepare an image", message: "as the test asked".into() });
+            return Err(refused("as the test asked"));
         }
         world.images.insert(derivation.name.clone(), image(&derivation.name));
         Ok(())
