@@ -4,6 +4,7 @@
 #[cfg(unix)]
 pub mod between;
 pub mod contract;
+pub mod delay;
 pub mod rig;
 #[cfg(unix)]
 pub mod scripted;

@@ -1,7 +1,10 @@
 //! Standard input, output and error: exact bytes, caps, and what is told while a program runs.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sandtray_tests::delay;
 use sandtray_tests::rig::Rig;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -128,5 +131,16 @@ while True: time.sleep(1)";
     let result = agent.reply(id).await.unwrap();
     let expected = json!({ "status": "cancelled", "exit_code": 137, "stdout": "first\n", "stderr": "€€€\n" });
     assert_eq!(parts(&result, &["status", "exit_code", "stdout", "stderr"]), expected);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_reaches_a_client_that_streams_within_twenty_milliseconds() {
+    let rig = Rig::start().await;
+    let mut delays = delay::of_lines(&mut rig.agent().await, 50).await;
+    delays.sort();
+    let (median, p95) = (delays[delays.len() / 2], delays[delays.len() * 95 / 100]);
+    println!("from the write to the client: median {median:?}, p95 {p95:?}");
+    assert!(median < Duration::from_millis(20), "median {median:?}, p95 {p95:?}");
     rig.stop().await;
 }

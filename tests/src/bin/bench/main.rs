@@ -13,6 +13,7 @@ mod output;
 mod peers;
 mod serving;
 mod stats;
+mod stream;
 
 use serde_json::{Map, Value};
 
@@ -31,6 +32,7 @@ async fn main() {
     section!("call", call::measure());
     section!("burst", burst::measure());
     section!("output", output::measure());
+    section!("stream", stream::measure());
     section!("history", history::measure());
     section!("idle", idle::measure());
     let path = serving::target_folder().join("bench.json");
