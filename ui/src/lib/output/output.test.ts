@@ -218,7 +218,7 @@ describe('what the history kept of the output', () => {
 
   it('says which of the two a part is, and that they were not kept in order', () => {
     expect(shown('a\n', 'b\n')).toEqual([
-      'note The history keeps the two outputs apart, not in the order in which they came.',
+      'note Normal output first, then errors: the order in which they came isn’t kept.',
       'heading Normal output (stdout)', 'stdout a', 'heading Errors and messages (stderr)', 'stderr b',
     ]);
     expect(shown('', 'b')).toEqual(['heading Errors and messages (stderr)', 'stderr b']);
