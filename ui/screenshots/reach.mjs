@@ -3,7 +3,9 @@
 /** Every control in sight that can be used, by the name that a screen reader says; '' where it has none. */
 export function controls() {
   const nodes = [...document.querySelectorAll('button, input, select, textarea, a[href], [tabindex="0"]')];
-  return nodes.filter((node) => !node.disabled && node.checkVisibility({ visibilityProperty: true })).map((node) => window.__reach.nameOf(node));
+  // Kept: a name may change with the clock.
+  window.__reach.nodes = nodes.filter((node) => !node.disabled && node.checkVisibility({ visibilityProperty: true }));
+  return window.__reach.nodes.map((node) => window.__reach.nameOf(node));
 }
 
 /** Told to the page once, for the other to use. */
@@ -19,7 +21,7 @@ export function tools() {
       const style = getComputedStyle(part);
       return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
     });
-    return { name: nameOf(node), ringed, roving: node.matches('[role=tab], [type=radio]') };
+    return { name: nameOf(node), at: window.__reach.nodes.indexOf(node), ringed };
   };
-  window.__reach = { nameOf, focused };
+  window.__reach = { nameOf, focused, nodes: [] };
 }
