@@ -8,7 +8,7 @@ import { visible } from './hostile';
 import { outputOf } from './pieces';
 import { looseText, rasterUrl } from './raster';
 import { segments, TextStore } from './store';
-import { breaks, Rows } from './wrap';
+import { breaks, Rows, wordBreaks } from './wrap';
 
 function shown(...pieces: string[]): TextStore {
   const store = new TextStore();
@@ -205,6 +205,16 @@ describe('files', () => {
   it('makes names safe for one line', () => {
     expect(visible('a\u202egnp.exe\nb\tc')).toBe('a⟦U+202E⟧gnp.exe␊b c');
     expect(visible('😀'.repeat(300), 99)).toBe(`${'😀'.repeat(49)}…`);
+  });
+});
+
+describe('a sentence of ours', () => {
+  const pieces = (text: string, columns: number) => wordBreaks(text, columns).map((start, at, all) => text.slice(start, all[at + 1]).trim());
+
+  it('is broken between words, and within one only where it must', () => {
+    expect(pieces('the order isn’t kept', 12)).toEqual(['the order', 'isn’t kept']);
+    expect(pieces('short', 12)).toEqual(['short']);
+    expect(pieces('abcdefghijklmnopq rs', 12)).toEqual(['abcdefghijkl', 'mnopq rs']);
   });
 });
 
