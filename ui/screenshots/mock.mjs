@@ -34,7 +34,7 @@ export function mock(fixture) {
     const status = pick(STATUSES, at * 7 + (at >> 3));
     const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
     return {
-      ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - at * 47_000, status, seconds,
+      ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - (at + 9) * 47_000, status, seconds,
       client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
       exit_code: { ok: 0, failed: 1 }[status] ?? 137,
     };
@@ -72,7 +72,7 @@ export function mock(fixture) {
     settings: () => state.settings,
     apply_settings({ settings }) {
       const faults = (fixture.refuse ?? []).filter(({ field, value }) => field.split('.').reduce((o, k) => o?.[k], settings) === value);
-      if (faults.length > 0) throw { code: 'invalid_params', message: 'A setting is out of bounds.', field: faults[0].field, faults };
+      if (faults.length > 0) throw { code: 'invalid_settings', message: `${faults[0].field} ${faults[0].message}.`, field: faults[0].field, faults };
       state.settings = settings;
       return settings;
     },
@@ -87,7 +87,7 @@ export function mock(fixture) {
       const found = fixture.records?.[runId];
       if (found) return found;
       const row = Array.from({ length: Math.min(total, 2000) }, (_, at) => rowAt(at)).find((run) => run.run_id === runId);
-      if (!row) throw { code: 'no_such_run', message: 'That run is not in the history.', faults: [] };
+      if (!row) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
       return { run: row, body: fixture.body };
     },
     run_again: () => 'made0',

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{Answer, run_id};
 use crate::desk::{Desk, Here};
 use crate::dto::error::CommandError;
-use crate::dto::history::{self as view, HistoryFilter, HistoryPage, HistoryStats, RecentRun};
+use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::{detail, present};
 
 /// Who asks for what is run again from the window.
@@ -78,9 +78,8 @@ pub(crate) async fn history_clear(desk: State<'_, Desk>) -> Answer<()> {
 }
 
 #[command]
-pub(crate) async fn history_stats(desk: State<'_, Desk>) -> Answer<HistoryStats> {
-    let core::Stats { runs, bytes } = desk.here()?.history.stats().await?;
-    Ok(HistoryStats { runs, bytes })
+pub(crate) async fn history_stats(desk: State<'_, Desk>) -> Answer<core::Stats> {
+    Ok(desk.here()?.history.stats().await?)
 }
 
 /// The same program under the limits that hold now. Returns once it waits or runs.

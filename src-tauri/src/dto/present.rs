@@ -6,7 +6,7 @@ use sandtray_core::history;
 use sandtray_core::run::Limits;
 use sandtray_core::time::to_millis;
 
-use super::history::{FileFigure, RunLimits, RunRow, StreamFigure};
+use super::history::{RunLimits, RunRow};
 use super::snapshot::{
     EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
 };
@@ -132,22 +132,14 @@ pub fn row(row: history::RunRow) -> RunRow {
         code_bytes: row.code_bytes,
         code_sha256: row.code_sha256,
         stdin_bytes: row.stdin_bytes,
-        stdout: stream(row.stdout),
-        stderr: stream(row.stderr),
-        files_in: files(row.files_in),
-        files_out: files(row.files_out),
+        stdout: row.stdout,
+        stderr: row.stderr,
+        files_in: row.files_in,
+        files_out: row.files_out,
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
     }
-}
-
-fn stream(figure: history::StreamFigure) -> StreamFigure {
-    StreamFigure { produced: figure.produced, returned: figure.returned }
-}
-
-fn files(figure: history::FileFigure) -> FileFigure {
-    FileFigure { count: figure.count, bytes: figure.bytes }
 }
 
 fn limits(limits: &Limits) -> RunLimits {

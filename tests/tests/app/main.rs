@@ -11,6 +11,7 @@ mod life;
 mod notifications;
 mod pull;
 mod switch;
+mod system;
 mod tray;
 mod walls;
 

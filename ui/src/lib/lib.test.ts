@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { diskUsed, headline, troubleTitle, verdictSentence, verdictWord } from './words';
+import { diskUsed, headline, troubleHint, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -105,6 +105,13 @@ describe('words', () => {
       "Docker isn't running.", "Docker isn't answering.", `The engine at ${at} can't be used: too old.`,
     ]);
     expect(troubleTitle({ trouble: 'absent', message: "Docker isn't installed.", hint: '', looked_at: [] })).toBe("Docker isn't installed.");
+  });
+
+  it('name a command once', () => {
+    const trouble = { trouble: 'not_running' as const, message: '', looked_at: [] };
+    const hint = 'Start Docker (`sudo systemctl start docker`, or open Docker Desktop).';
+    expect(troubleHint({ ...trouble, hint, command_to_copy: 'sudo systemctl start docker' })).toBe('Start Docker (this command, or open Docker Desktop).');
+    expect(troubleHint({ ...trouble, hint })).toBe(hint);
   });
 
   it('count the disk of every image that is here, prepared or not', () => {

@@ -47,6 +47,11 @@ export function troubleTitle({ message, endpoint }: TroubleView): string {
   return `${message.slice(0, -end.length).replace(/(: [^:]*| at )$/, '')}.`;
 }
 
+/** The command itself stands below, to be copied. */
+export function troubleHint({ hint, command_to_copy: command }: TroubleView): string {
+  return command ? hint.replace(`\`${command}\``, 'this command') : hint;
+}
+
 /** Why a trouble matters, where its own sentence doesn't say. */
 export function whyItMatters(snapshot: OwnerSnapshot): string {
   return snapshot.enabled

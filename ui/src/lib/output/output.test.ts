@@ -8,7 +8,7 @@ import { visible } from './hostile';
 import { outputOf } from './pieces';
 import { looseText, rasterUrl } from './raster';
 import { segments, TextStore } from './store';
-import { breaks, Rows } from './wrap';
+import { breaks, Rows, wordBreaks } from './wrap';
 
 function shown(...pieces: string[]): TextStore {
   const store = new TextStore();
@@ -208,6 +208,16 @@ describe('files', () => {
   });
 });
 
+describe('a sentence of ours', () => {
+  const pieces = (text: string, columns: number) => wordBreaks(text, columns).map((start, at, all) => text.slice(start, all[at + 1]).trim());
+
+  it('is broken between words, and within one only where it must', () => {
+    expect(pieces('the order isn’t kept', 12)).toEqual(['the order', 'isn’t kept']);
+    expect(pieces('short', 12)).toEqual(['short']);
+    expect(pieces('abcdefghijklmnopq rs', 12)).toEqual(['abcdefghijkl', 'mnopq rs']);
+  });
+});
+
 describe('what the history kept of the output', () => {
   const figure = (text: string, produced = text.length) => ({ produced, returned: text.length });
   const shown = (stdout: string, stderr: string) => {
@@ -218,7 +228,7 @@ describe('what the history kept of the output', () => {
 
   it('says which of the two a part is, and that they were not kept in order', () => {
     expect(shown('a\n', 'b\n')).toEqual([
-      'note The history keeps the two outputs apart, not in the order in which they came.',
+      'note Normal output first, then errors: the order in which they came isn’t kept.',
       'heading Normal output (stdout)', 'stdout a', 'heading Errors and messages (stderr)', 'stderr b',
     ]);
     expect(shown('', 'b')).toEqual(['heading Errors and messages (stderr)', 'stderr b']);

@@ -8,7 +8,7 @@ export function outputOf(run: RunRow, body: RunBody): TextStore {
   const store = new TextStore();
   const errors = body.stderr.text !== '';
   if (errors && body.stdout.text !== '') {
-    store.note('The history keeps the two outputs apart, not in the order in which they came.');
+    store.note('Normal output first, then errors: the order in which they came isn’t kept.');
     store.heading('Normal output (stdout)');
   }
   add(store, 'stdout', body.stdout, run.stdout);
