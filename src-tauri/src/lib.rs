@@ -14,6 +14,8 @@ mod menu;
 mod notify;
 mod panel;
 mod picture;
+#[cfg(target_os = "linux")]
+mod remains;
 mod signals;
 mod speed;
 mod text;

@@ -1,10 +1,9 @@
 //! What the app leaves with the desktop: its entry for the login, and the clipboard.
 
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::rig::{built, eventually};
 use serde_json::json;
-
-use crate::desktop::Desktop;
-use crate::driver::Window;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn start_at_login_is_an_entry_that_comes_and_goes_with_the_setting() {
