@@ -22,16 +22,16 @@ const MODULES: &[(&str, &[&str])] = &[
     ("settings", &["disk", "language", "run"]),
     ("collector", &["run"]),
     ("queue", &["run"]),
-    ("launcher", &["name", "run", "time"]),
-    ("engine", &["event", "language", "launcher", "run"]),
+    ("launcher", &["language", "name", "run", "time"]),
+    ("engine", &["language", "launcher", "run"]),
     ("event", &["engine", "language", "run", "time"]),
     ("error", &["engine"]),
     ("instance", &["disk", "engine", "paths"]),
+    ("protocol", &["codec", "engine", "error", "language", "run"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),
-    ("protocol", &["codec", "engine", "error", "language", "policy", "run"]),
     ("history", &["disk", "error", "run", "settings", "time"]),
     ("janitor", &["engine"]),
-    ("lease", &["engine", "janitor", "pool", "run"]),
+    ("lease", &["engine", "janitor", "launcher", "pool", "run"]),
     ("pool", &["engine", "janitor", "language", "lease", "run"]),
     ("tap", &["lease", "run"]),
     ("executor", &["collector", "engine", "error", "launcher", "lease", "run", "tap"]),
@@ -65,10 +65,8 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Pairs that know each other: an engine's pull makes the figure that events carry, and events carry the engine's state;
-/// the policy takes decoded requests, and the protocol tells the policy's bounds; a lease comes out of the pool, and the
-/// pool holds leases.
-const MUTUAL: &[(&str, &str)] = &[("engine", "event"), ("policy", "protocol"), ("lease", "pool")];
+/// Pairs that know each other: a lease comes out of the pool, and the pool holds leases.
+const MUTUAL: &[(&str, &str)] = &[("lease", "pool")];
 
 /// Words, and the only places of the core that may hold them.
 const PLACES: &[(&str, &[&str], &[&str])] = &[

@@ -59,6 +59,7 @@ fn image(image: &Value) -> Vec<String> {
         Some("pulling") if image["preparing"] == true => "being prepared".into(),
         Some("pulling") => format!("being fetched, {:.0}%", image["fraction"].as_f64().unwrap_or(0.0) * 100.0),
         Some("not_pulled") => "fetched when it is first needed".into(),
+        Some("failed") if image["error"]["reason"] == "declares_volumes" => "can't be used: it declares volumes".into(),
         Some("failed") => format!("could not be fetched ({})", word(&image["error"]["reason"]).replace('_', " ")),
         _ => "not known".into(),
     };
@@ -91,6 +92,7 @@ mod tests {
                 { "language": "go", "image": "golang", "state": "pulling", "fraction": 1.0, "preparing": true },
                 { "language": "go", "image": "golang", "state": "unprepared", "size_bytes": 417 << 20 },
                 { "language": "rust", "image": "rust", "state": "failed", "error": { "reason": "no_network" } },
+                { "language": "shell", "image": "own", "state": "failed", "error": { "reason": "declares_volumes" } },
             ],
             "running": [{ "run_id": "01", "language": "python", "client": "agent\n", "label": null, "since": 0 }],
             "queued": [],
@@ -101,7 +103,8 @@ mod tests {
              Images\n  python  python:3.12-slim  150 MB\n  go      golang            being fetched, 50%\n  \
              go      golang            being prepared\n  \
              go      golang            417 MB, prepared at its first run\n  \
-             rust    rust              could not be fetched (no network)\n\n\
+             rust    rust              could not be fetched (no network)\n  \
+             shell   own               can't be used: it declares volumes\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"
         );
     }

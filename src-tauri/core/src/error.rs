@@ -16,7 +16,7 @@ pub enum RunError {
     Off,
     #[error("{0}")]
     Engine(EngineTrouble),
-    #[error("The image {image} could not be fetched: {error}")]
+    #[error("The image {image} {}: {error}", no_image(error))]
     Image { image: String, error: PullError },
     /// `own`: those that wait are all of this client, and it may have no more of them; others are not refused.
     #[error("{}", full(*waiting, *own))]
@@ -25,6 +25,19 @@ pub enum RunError {
     ShuttingDown,
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
+}
+
+fn no_image(error: &PullError) -> &'static str {
+    match error {
+        PullError::DeclaresVolumes => "can't be used",
+        PullError::NoSuchImage
+        | PullError::NoNetwork
+        | PullError::RateLimited
+        | PullError::Denied
+        | PullError::DiskFull
+        | PullError::Cancelled
+        | PullError::Other { .. } => "could not be fetched",
+    }
 }
 
 fn full(waiting: usize, own: bool) -> String {

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub use crate::engine::PullFigure;
 use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
 use crate::run::{RunId, Status};
@@ -41,23 +42,6 @@ pub enum ImageState {
     Failed {
         error: PullError,
     },
-}
-
-/// One pull as one figure.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct PullFigure {
-    /// 0 to 1, never going back; downloading is three quarters of the way and extracting one.
-    pub fraction: f64,
-    /// Compressed bytes.
-    pub downloaded_bytes: u64,
-    /// Of the layers whose size is known so far.
-    pub total_bytes: u64,
-    /// All of it is here and is being prepared, which has no figure.
-    pub preparing: bool,
-}
-
-impl PullFigure {
-    pub const PREPARING: Self = Self { fraction: 1.0, downloaded_bytes: 0, total_bytes: 0, preparing: true };
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,6 +1,8 @@
 //! Removes containers. Whoever lets go of a container, on whatever path, it ends up here; somebody always awaits its end.
+//! It also knows which containers somebody has, and so can tell in an engine's list those that nobody has any more.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +11,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::engine::{ContainerId, Engine, EngineError};
+use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
 
 /// Removals at once on one engine. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
 const WORKERS: usize = 2;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// Then the next sweep has to find it.
+/// Then it is nobody's, and the next sweep begins again.
 const ATTEMPTS: u32 = 12;
 
 /// Cheap to clone.
@@ -23,16 +25,23 @@ const ATTEMPTS: u32 = 12;
 pub struct Janitor {
     /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
     jobs: mpsc::UnboundedSender<Job>,
-    present: Arc<watch::Sender<usize>>,
+    present: Arc<watch::Sender<Vec<String>>>,
 }
 
-/// Counts one container, from before it is made until after it is removed.
+/// Somebody has this container: held from before it is made until after it is removed.
 #[derive(Debug)]
-pub struct Presence(Arc<watch::Sender<usize>>);
+pub struct Presence {
+    name: String,
+    present: Arc<watch::Sender<Vec<String>>>,
+}
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.0.send_modify(|count| *count -= 1);
+        self.present.send_modify(|names| {
+            if let Some(at) = names.iter().position(|name| *name == self.name) {
+                names.swap_remove(at);
+            }
+        });
     }
 }
 
@@ -48,13 +57,14 @@ impl Janitor {
     pub fn spawn(cancel: CancellationToken) -> (Self, tokio::task::JoinHandle<()>) {
         let (jobs, queue) = mpsc::unbounded_channel();
         let task = tokio::spawn(work(queue, cancel));
-        (Self { jobs, present: Arc::new(watch::Sender::new(0)) }, task)
+        (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())) }, task)
     }
 
-    /// To be held by whoever makes a container, before the engine is asked for it.
-    pub fn expect(&self) -> Presence {
-        self.present.send_modify(|count| *count += 1);
-        Presence(Arc::clone(&self.present))
+    /// To be held by whoever makes a container, before the engine is asked for it. `run` is what its label will say.
+    pub fn expect(&self, run: impl Display) -> Presence {
+        let name = run.to_string();
+        self.present.send_modify(|names| names.push(name.clone()));
+        Presence { name, present: Arc::clone(&self.present) }
     }
 
     /// Never blocks: it is called when things are dropped.
@@ -63,10 +73,30 @@ impl Janitor {
         let _ = self.jobs.send(Job { engine, id, _presence: presence });
     }
 
-    /// Returns once no container exists any more.
+    /// Returns once nobody has a container any more.
     pub async fn idle(&self) {
         // It cannot fail: this handle holds the sender.
-        let _ = self.present.subscribe().wait_for(|count| *count == 0).await;
+        let _ = self.present.subscribe().wait_for(Vec::is_empty).await;
+    }
+
+    /// Removes the containers of this data folder that nobody has: those of earlier starts, and of this one those whose
+    /// making was never answered, or whose removal was given up.
+    pub async fn sweep(&self, engine: &Arc<dyn Engine>, instance: &InstanceId) -> Result<(), EngineError> {
+        let (ours, this_start) = (format!("{}-", instance.home), instance.to_string());
+        for found in engine.containers().await? {
+            // Looked up only after the engine has answered. Whoever makes a container has said so before the engine heard
+            // of it, so one that is in the list and not in the book is nobody's, or has just been removed.
+            let taken = self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
+            if taken || !found.instance.starts_with(&ours) {
+                continue;
+            }
+            let earlier = found.instance != this_start;
+            warn!(container = %found.id, earlier, "removing a container that nobody has any more");
+            // By its id: what an earlier start wrote on its labels need not tell one from another.
+            let presence = self.expect(&found.id);
+            self.discard(Arc::clone(engine), found.id, presence);
+        }
+        Ok(())
     }
 }
 
@@ -109,5 +139,5 @@ async fn remove(job: Job, turns: Arc<Semaphore>) {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_RETRY);
     }
-    warn!(container = %job.id, "could not remove a container; the next start will");
+    warn!(container = %job.id, "could not remove a container; the next sweep tries again");
 }

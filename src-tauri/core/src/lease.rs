@@ -2,13 +2,21 @@
 //! Where it comes from, made on demand or kept warm, is hidden behind [`Leases`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
 use crate::janitor::{Janitor, Presence};
+use crate::launcher;
 use crate::pool::{Busy, Pool};
 use crate::run::RunSpec;
+
+/// For an interpreter to start: a hundred times what it takes.
+const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
 
 /// Started and attached; PID 1 waits for its header.
 #[derive(Debug)]
@@ -28,12 +36,6 @@ pub struct Container {
 }
 
 impl Container {
-    /// For one that an earlier start made.
-    pub fn found(engine: Arc<dyn Engine>, id: ContainerId, janitor: Janitor) -> Self {
-        let presence = Some(janitor.expect());
-        Self { engine, id, janitor, presence }
-    }
-
     /// By which its figures can be read while it is there.
     pub fn meter(&self) -> Meter {
         Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
@@ -113,7 +115,7 @@ impl Leases {
 
 /// In a task of its own: were it dropped between request and answer, nobody would know the container's id.
 pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
-    let presence = janitor.expect();
+    let presence = janitor.expect(spec.run);
     let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
     making
         .await
@@ -131,4 +133,20 @@ async fn make_whole(
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
+}
+
+impl Lease {
+    /// Has the interpreter started ahead of the program. False if it does not get as far as waiting for one.
+    pub(crate) async fn preload(&mut self) -> bool {
+        let Attached { input, output } = &mut self.attached;
+        let ready = async {
+            input.write_all(launcher::PRELOAD).await.ok()?;
+            let mut said = Vec::new();
+            while said.len() < launcher::READY.len() {
+                said.extend_from_slice(&output.next().await?.ok()?.bytes);
+            }
+            Some(said == launcher::READY)
+        };
+        matches!(timeout(PRELOAD_LIMIT, ready).await, Ok(Some(true)))
+    }
 }

@@ -10,11 +10,8 @@ use crate::language::Language;
 use crate::name::FileName;
 use crate::protocol::request::{GivenFile, GivenLimits, RunRequest};
 use crate::protocol::{error::quote, file_field};
-use crate::run::{InputFile, Limits, RunId, RunSpec};
+use crate::run::{InputFile, Limits, MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES, RunId, RunSpec};
 
-pub const MAX_CODE_BYTES: usize = 1 << 20;
-pub const MAX_STDIN_BYTES: usize = 5 << 20;
-pub const MAX_FILES: usize = 256;
 pub const MAX_LABEL_CHARS: usize = 200;
 
 /// Below these an engine sets no limit at all, or cannot start a container.

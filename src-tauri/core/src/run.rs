@@ -13,6 +13,12 @@ use uuid::Uuid;
 use crate::language::Language;
 use crate::name::FileName;
 
+/// What one call may bring, whatever its owner allows.
+pub const MAX_CODE_BYTES: usize = 1 << 20;
+pub const MAX_STDIN_BYTES: usize = 5 << 20;
+/// Each way, so that one run's output can be the next one's input.
+pub const MAX_FILES: usize = 256;
+
 /// One call of `code.run`. Ids sort by the time they were made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -40,9 +40,10 @@ impl WallCheck for Probe {
             EngineError::Refused { message, .. } => {
                 missing(format!("it refuses to set them all up ({})", shortened(&message)))
             }
-            error @ (EngineError::NoImage | EngineError::NoContainer | EngineError::Broken { .. }) => {
-                RunError::Internal(error.to_string())
-            }
+            error @ (EngineError::NoImage
+            | EngineError::NoContainer
+            | EngineError::DeclaresVolumes
+            | EngineError::Broken { .. }) => RunError::Internal(error.to_string()),
         })?;
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let cancel = CancellationToken::new();

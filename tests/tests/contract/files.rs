@@ -146,3 +146,30 @@ print('made')";
     assert_eq!(result["skipped_files"][0]["reason"], "too_deep", "{result}");
     rig.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_greatest_reply_that_a_program_can_cause_arrives() {
+    // As much as the settings let both be at once.
+    let rig = Rig::start_with(|settings| {
+        settings.limits.files_mb = 10;
+        settings.limits.output_kb = 116;
+    })
+    .await;
+    let code = r"
+import os
+for at in range(256):
+    with open(f'out/{at:03}' + '\x01' * 252, 'w') as f: f.write('\n' * 40960)
+for at in range(100): open(f'{at:03}' + '\x02' * 252, 'w')
+for at in range(100): os.symlink('x', f'out/link{at:03}' + '\x03' * 240)
+for stream in (1, 2): os.write(stream, b'\xff' + b'\x04' * (116 * 1024 - 1))";
+    let result = rig.agent().await.run(python(code)).await;
+    assert_eq!(result["status"], "ok", "{}", result["status"]);
+    let files = result["files"].as_object().unwrap();
+    assert_eq!((files.len(), result["left_behind"].as_array().unwrap().len()), (256, 100));
+    assert_eq!(result["skipped_files"].as_array().unwrap().len(), 100);
+    assert!(files.values().all(|file| file["base64"].as_str().is_some_and(|text| text.len() == 54_616)));
+    assert_eq!(result["output_bytes"], json!({ "stdout": 118_784, "stderr": 118_784 }));
+    let bytes = result.to_string().len();
+    assert!(((15 << 20)..(16 << 20)).contains(&bytes), "{bytes}");
+    rig.stop().await;
+}

@@ -6,6 +6,7 @@ mod batch;
 mod clients;
 mod crash;
 mod damage;
+mod leftovers;
 mod pull;
 mod switch;
 

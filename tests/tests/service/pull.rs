@@ -1,5 +1,6 @@
 //! Pulls from a real registry, under a name of the tests' own, so that nobody else's image comes or goes.
 
+use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions, RemoveContainerOptions};
 use sandtray_core::event::Event;
 use sandtray_core::language::Language;
 use sandtray_tests::rig::{Rig, registry};
@@ -66,5 +67,32 @@ async fn a_registry_that_is_not_there_is_no_network() {
     let error = rig.agent().await.call("code.run", shell("echo 1")).await.unwrap_err();
     assert_eq!(error["data"]["code"], "image_unavailable", "{error}");
     assert!(error["message"].as_str().unwrap().contains("registry could not be reached"), "{error}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_declares_volumes_is_told_as_such() {
+    let name = "sandtray-test/with-volumes:1";
+    let client = bollard::Docker::connect_with_local_defaults().unwrap();
+    let config = bollard::models::ContainerCreateBody { image: Some("alpine:3.22".into()), ..Default::default() };
+    let made = client.create_container(None::<CreateContainerOptions>, config).await.unwrap().id;
+    let (repo, tag) = name.split_once(':').unwrap();
+    let commit = CommitContainerOptions {
+        container: Some(made.clone()),
+        repo: Some(repo.into()),
+        tag: Some(tag.into()),
+        changes: Some("VOLUME /data".into()),
+        ..Default::default()
+    };
+    client.commit_container(commit, bollard::models::ContainerConfig::default()).await.unwrap();
+    client.remove_container(&made, None::<RemoveContainerOptions>).await.unwrap();
+    let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Shell, name.into()))).await;
+    let error = rig.agent().await.call("code.run", shell("echo 1")).await.unwrap_err();
+    let data = &error["data"];
+    assert_eq!((&data["code"], &data["reason"]), (&json!("image_unavailable"), &json!("declares_volumes")), "{error}");
+    let message = format!("The image {name} can't be used: it declares volumes");
+    assert!(error["message"].as_str().unwrap().starts_with(&message), "{error}");
+    assert!(data["hint"].as_str().unwrap().starts_with("Choose another image"), "{error}");
+    rig.service.supervisor.remove_image(Language::Shell).await.unwrap();
     rig.stop().await;
 }

@@ -1,10 +1,18 @@
 //! A client that says exactly what it is told to, line by line.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::{Fuse, FusedFuture};
+use sandtray_core::ipc::session::Link;
 use sandtray_core::ipc::{Peer, next_client, session, unix};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -60,10 +68,51 @@ pub(crate) struct Session {
 
 pub(crate) fn connect(product: &Scripted) -> Session {
     let (theirs, ours) = UnixStream::pair().unwrap();
+    over(product, theirs, unix::link(ours).unwrap())
+}
+
+/// Over a socket that delivers what is written, and says that it did only once the sender says true.
+pub(crate) fn connect_reluctant(product: &Scripted) -> (Session, watch::Sender<bool>) {
+    let (theirs, ours) = UnixStream::pair().unwrap();
+    let (flushes, mut may) = watch::channel(false);
+    let Link { reader, writer, hung_up } = unix::link(ours).unwrap();
+    let may: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(async move {
+        let _ = may.wait_for(|may| *may).await;
+    });
+    let link = Link { reader, writer: Reluctant { writer, may: may.fuse() }, hung_up };
+    (over(product, theirs, link), flushes)
+}
+
+fn over<W>(product: &Scripted, theirs: UnixStream, link: Link<OwnedReadHalf, W>) -> Session
+where
+    W: AsyncWrite + Unpin + Send + 'static,
+{
     let stop = CancellationToken::new();
     let peer = Peer { pid: Some(7), program: Some("tester".into()) };
-    let session = session::serve(unix::link(ours).unwrap(), (next_client(), peer), product.clone(), stop.clone());
+    let session = session::serve(link, (next_client(), peer), product.clone(), stop.clone());
     Session { wire: Wire::new(theirs), stop, task: tokio::spawn(session) }
+}
+
+struct Reluctant {
+    writer: OwnedWriteHalf,
+    may: Fuse<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl AsyncWrite for Reluctant {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.writer).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.may.is_terminated() && self.may.poll_unpin(context).is_pending() {
+            return Poll::Pending;
+        }
+        Pin::new(&mut self.writer).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.writer).poll_shutdown(context)
+    }
 }
 
 impl Session {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::client::connect;
+use crate::client::{connect, connect_reluctant};
 use sandtray_tests::scripted::{PATIENCE, Scripted, live, pulling};
 
 #[tokio::test]
@@ -247,6 +247,32 @@ async fn an_id_in_use_is_refused_and_so_is_a_run_too_many() {
     session.wire.ask(66, "code.cancel", json!({ "request_id": 1 })).await;
     let got = [session.wire.get().await["id"].clone(), session.wire.get().await["id"].clone()];
     assert!(got.contains(&json!(66)) && got.contains(&json!(1)));
+}
+
+/// The session learns that a reply is written only after the client can have read it.
+#[tokio::test]
+async fn an_id_and_its_place_are_free_once_the_reply_is_read() {
+    for (first, params) in [
+        ("code.run", json!({ "language": "py", "code": "say hi" })),
+        ("code.batch", json!({ "runs": [{ "language": "py", "code": "say hi" }] })),
+    ] {
+        let product = Scripted::new();
+        let (mut session, flushes) = connect_reluctant(&product);
+        for id in 2..=64 {
+            session.wire.run(id, "hold").await;
+        }
+        session.wire.ask(1, first, params).await;
+        assert_eq!(session.wire.get().await["id"], 1);
+        // As far as the session knows the reply is still on its way.
+        session.wire.run(1, "hold").await;
+        product.until_running(64).await;
+        // And a cancel by that id means the run that goes on.
+        session.wire.raw("{\"jsonrpc\":\"2.0\",\"method\":\"code.cancel\",\"params\":{\"request_id\":1}}\n").await;
+        product.until_running(63).await;
+        flushes.send_replace(true);
+        let reply = session.wire.get().await;
+        assert_eq!((&reply["id"], &reply["result"]["status"]), (&json!(1), &json!("cancelled")));
+    }
 }
 
 #[tokio::test]

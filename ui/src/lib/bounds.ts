@@ -11,7 +11,7 @@ export const BOUNDS = {
   'limits.cpus': { min: 0.05, max: 512, whole: false },
   'limits.memory_mb': { min: 32, max: 1_048_576, whole: true },
   'limits.processes': { min: 16, max: 4096, whole: true },
-  'limits.output_kb': { min: 1, max: 2048, whole: true },
+  'limits.output_kb': { min: 1, max: 896, whole: true },
   'limits.files_mb': { min: 1, max: 10, whole: true },
   queue: { min: 1, max: 1024, whole: true },
   per_client: { min: 1, max: 1024, whole: true },

@@ -15,13 +15,17 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, Frame, ImageInfo, LayerEvent, PullError, Usage,
+    EngineTrouble, Exit, Frame, ImageInfo, InstanceId, LayerEvent, PullError, Usage,
 };
-use crate::launcher::Nonce;
-use crate::run::Stream;
+use crate::launcher::{self, Nonce};
+use crate::run::{RunId, Stream};
+
+/// What the container of an image in the making takes to go once it is given up.
+const GOING: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub struct Fake {
@@ -47,18 +51,35 @@ struct World {
     start_delay: Duration,
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
+    no_preload: bool,
     pulls_are_held: bool,
     derived: usize,
     refuses_to_derive: bool,
-    holds_to_derive: bool,
+    derivations_are_held: bool,
+    /// Creations still to come that will be done and not answered.
+    unanswered: usize,
+    keeps_containers: bool,
+    with_volumes: HashSet<String>,
 }
 
 #[derive(Debug)]
 struct Container {
-    spec: ContainerSpec,
+    instance: String,
+    run: String,
     exit: Exit,
     /// Dropped when the container is removed: its program ends.
     alive: Option<watch::Sender<()>>,
+}
+
+impl World {
+    fn add(&mut self, instance: &InstanceId, run: RunId) -> ContainerId {
+        self.created += 1;
+        let id = ContainerId(format!("fake-{}", self.created));
+        let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
+        let (instance, run) = (instance.to_string(), run.to_string());
+        self.containers.insert(id.clone(), Container { instance, run, exit, alive: None });
+        id
+    }
 }
 
 impl Default for Fake {
@@ -105,11 +126,21 @@ impl Fake {
         self.world().frail = containers;
     }
 
+    /// Containers end where they are to start their interpreter ahead of a program.
+    pub fn refuse_to_preload(&self) {
+        self.world().no_preload = true;
+    }
+
     /// Lets every `wait NAME` of that name go on, now and later.
     pub fn open(&self, gate: &str) {
         self.shared.gates.send_modify(|gates| {
             gates.insert(gate.to_owned());
         });
+    }
+
+    /// The image declares volumes, once it is there.
+    pub fn declare_volumes(&self, name: &str) {
+        self.world().with_volumes.insert(name.to_owned());
     }
 
     pub fn forget_image(&self, name: &str) {
@@ -130,9 +161,19 @@ impl Fake {
         self.world().refuses_to_derive = true;
     }
 
-    /// What is made of an image is not finished.
-    pub fn hold_to_derive(&self) {
-        self.world().holds_to_derive = true;
+    /// An image being made of another is not finished; its container stays until it is given up, and then a moment more.
+    pub fn hold_derivations(&self) {
+        self.world().derivations_are_held = true;
+    }
+
+    /// The next so many containers are made, and whoever asked for them never hears of it.
+    pub fn lose_creations(&self, creations: usize) {
+        self.world().unanswered = creations;
+    }
+
+    /// Whether it refuses to remove containers.
+    pub fn keep_containers(&self, keep: bool) {
+        self.world().keeps_containers = keep;
     }
 
     pub fn pulls_begun(&self) -> usize {
@@ -181,7 +222,11 @@ impl Engine for Fake {
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
-        Ok(self.check()?.images.get(name).cloned())
+        let world = self.check()?;
+        match world.images.get(name) {
+            Some(_) if world.with_volumes.contains(name) => Err(EngineError::DeclaresVolumes),
+            image => Ok(image.cloned()),
+        }
     }
 
     fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {
@@ -216,15 +261,19 @@ impl Engine for Fake {
         Ok(())
     }
 
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
-        let held = self.check()?.holds_to_derive;
-        if held {
-            return std::future::pending().await;
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        let refused = |message: &str| EngineError::Refused { doing: "prepare an image", message: message.into() };
+        if self.check()?.derivations_are_held {
+            let id = self.check()?.add(&derivation.instance, derivation.run);
+            given_up.cancelled().await;
+            tokio::time::sleep(GOING).await;
+            self.world().containers.remove(&id);
+            return Err(refused("it was cancelled"));
         }
         let mut world = self.check()?;
         world.derived += 1;
         if world.refuses_to_derive {
-            return Err(EngineError::Refused { doing: "prepare an image", message: "as the test asked".into() });
+            return Err(refused("as the test asked"));
         }
         world.images.insert(derivation.name.clone(), image(&derivation.name));
         Ok(())
@@ -235,10 +284,11 @@ impl Engine for Fake {
         if !world.images.values().any(|image| image.id == spec.image) && !world.images.contains_key(&spec.image) {
             return Err(EngineError::NoImage);
         }
-        world.created += 1;
-        let id = ContainerId(format!("fake-{}", world.created));
-        let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
-        world.containers.insert(id.clone(), Container { spec: spec.clone(), exit, alive: None });
+        let id = world.add(&spec.instance, spec.run);
+        if world.unanswered > 0 {
+            world.unanswered -= 1;
+            return Err(EngineError::Broken { doing: "create a container", message: "as the test asked".into() });
+        }
         Ok(id)
     }
 
@@ -248,20 +298,20 @@ impl Engine for Fake {
         let (input, stdin) = tokio::io::duplex(64 << 10);
         let (frames, output) = mpsc::channel(16);
         let (alive, mut life) = watch::channel(());
-        let frail;
+        let (frail, no_preload);
         {
             let mut world = self.check()?;
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
-            frail = world.frail > 0;
+            (frail, no_preload) = (world.frail > 0, world.no_preload);
             world.frail = world.frail.saturating_sub(1);
         }
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
             let exit = tokio::select! {
-                exit = launch(stdin, frames, gates, frail) => exit,
+                exit = launch(stdin, frames, gates, (frail, no_preload)) => exit,
                 _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
             };
             if let Some(container) = fake.world().containers.get_mut(&id) {
@@ -285,7 +335,11 @@ impl Engine for Fake {
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError> {
-        self.check()?.containers.remove(id);
+        let mut world = self.check()?;
+        if world.keeps_containers {
+            return Err(EngineError::Refused { doing: "remove a container", message: "as the test asked".into() });
+        }
+        world.containers.remove(id);
         Ok(())
     }
 
@@ -293,8 +347,8 @@ impl Engine for Fake {
         let world = self.check()?;
         let info = |(id, container): (&ContainerId, &Container)| ContainerInfo {
             id: id.clone(),
-            instance: container.spec.instance.to_string(),
-            run: container.spec.run.to_string(),
+            instance: container.instance.clone(),
+            run: container.run.clone(),
             running: container.exit.running,
         };
         Ok(world.containers.iter().map(info).collect())
@@ -306,24 +360,44 @@ async fn launch(
     stdin: DuplexStream,
     frames: mpsc::Sender<Frame>,
     gates: watch::Receiver<HashSet<String>>,
-    frail: bool,
+    (frail, no_preload): (bool, bool),
 ) -> Exit {
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
-    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) || frail {
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
         return exited(0, false);
     }
-    let mut words = header.split_whitespace();
-    let size = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    let mark = Nonce::from_header(words.next().unwrap_or_default()).mark();
-    let mut tar = vec![0; size];
-    if stdin.read_exact(&mut tar).await.is_err() {
-        return exited(125, false);
+    if header.as_bytes() == launcher::PRELOAD {
+        if no_preload {
+            return exited(127, false);
+        }
+        header.clear();
+        let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
+        if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+            return exited(0, false);
+        }
     }
-    let program = program_of(&tar);
+    if frail {
+        return exited(0, false);
+    }
+    let words: Vec<&str> = header.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let mark = Nonce::from_header(word(1)).mark();
+    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125, false) };
     let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
     stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+}
+
+/// The program, from its lines or from the tar.
+async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str) -> Option<String> {
+    let mut program = String::new();
+    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
+        stdin.read_line(&mut program).await.ok()?;
+    }
+    let mut tar = vec![0; size.parse().ok()?];
+    stdin.read_exact(&mut tar).await.ok()?;
+    Some(if lines == "0" { program_of(&tar) } else { program })
 }
 
 fn program_of(tar: &[u8]) -> String {
@@ -377,7 +451,7 @@ impl Stage {
             }
         }
         self.say(Stream::Stderr, &self.mark).await?;
-        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0", self.oom);
+        let trailer = format!(" end {code} 1000000 {} 5000000 tar\nmain.py\0out\0\0", self.oom);
         self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
         Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
     }

@@ -296,9 +296,10 @@ async fn ask(engine: &dyn Engine) -> Result<EngineInfo, EngineTrouble> {
             Err(EngineTrouble::Unusable { endpoint: endpoint(), reason: message })
         }
         // It hung up in the middle: it is on its way down or up.
-        Ok(Err(EngineError::Broken { .. } | EngineError::NoImage | EngineError::NoContainer)) | Err(_) => {
-            Err(EngineTrouble::NotAnswering { endpoint: endpoint() })
-        }
+        Ok(Err(
+            EngineError::Broken { .. } | EngineError::NoImage | EngineError::NoContainer | EngineError::DeclaresVolumes,
+        ))
+        | Err(_) => Err(EngineTrouble::NotAnswering { endpoint: endpoint() }),
     }
 }
 

@@ -22,11 +22,12 @@ use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
+use tokio_util::sync::CancellationToken;
 
 use crate::language::Language;
 use crate::run::{Limits, RunId, Stream};
 
-pub use pull::{LayerEvent, PullError};
+pub use pull::{LayerEvent, PullError, PullFigure};
 pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
 
 /// Labels on every container, by which the sweep finds what a dead service left behind.
@@ -40,7 +41,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Answers within the adapter's own bound, or fails.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
 
-    /// The image as it is here now; `None` where it has to be pulled.
+    /// The image as it is here now; `None` where it has to be pulled. [`EngineError::DeclaresVolumes`] where it does.
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError>;
 
     /// Fetches an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
@@ -49,7 +50,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
 
     /// Makes an image of another: runs a script in it as root, without a network, and keeps what it left. Long: minutes.
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError>;
+    /// Ends early once it is given up. Not to be dropped: the container that it takes is gone when it returns.
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError>;
 
     /// [`EngineError::NoImage`] where the image is missing.
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError>;
@@ -80,6 +82,8 @@ pub struct Derivation {
     pub script: &'static str,
     pub path: &'static str,
     pub instance: InstanceId,
+    /// Of the container that it takes, as every container has one.
+    pub run: RunId,
 }
 
 /// What a container is made for. [`container`] turns it into walls.
@@ -189,6 +193,9 @@ pub enum EngineError {
     NoImage,
     #[error("the container is gone")]
     NoContainer,
+    /// The engine makes a volume for each in every container, whatever the container's own config says.
+    #[error("the image declares volumes")]
+    DeclaresVolumes,
     /// It answered with a refusal of its own.
     #[error("the engine refused to {doing}: {message}")]
     Refused { doing: &'static str, message: String },

@@ -6,8 +6,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::event::PullFigure;
-
 /// Layers past this number are not counted; the largest images in use have about 120.
 pub const MAX_LAYERS: usize = 1000;
 /// A layer's id is 12 characters; a longer one is not worth remembering.
@@ -65,6 +63,23 @@ impl LayerEvent {
         };
         Self { layer: layer.to_owned(), step }
     }
+}
+
+/// One pull as one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct PullFigure {
+    /// 0 to 1, never going back; downloading is three quarters of the way and extracting one.
+    pub fraction: f64,
+    /// Compressed bytes.
+    pub downloaded_bytes: u64,
+    /// Of the layers whose size is known so far.
+    pub total_bytes: u64,
+    /// All of it is here and is being prepared, which has no figure.
+    pub preparing: bool,
+}
+
+impl PullFigure {
+    pub const PREPARING: Self = Self { fraction: 1.0, downloaded_bytes: 0, total_bytes: 0, preparing: true };
 }
 
 /// Folds the lines of one pull into one figure that never goes back.
@@ -169,7 +184,7 @@ impl Layer {
     }
 }
 
-/// Why an image could not be fetched.
+/// Why there is no image to run in.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum PullError {
@@ -186,6 +201,9 @@ pub enum PullError {
     DiskFull,
     #[error("it was cancelled.")]
     Cancelled,
+    /// It is here, and of no use.
+    #[error("it declares volumes, which are places on the host's disk that a program could write to.")]
+    DeclaresVolumes,
     #[error("{message}")]
     Other { message: String },
 }
@@ -234,6 +252,9 @@ impl PullError {
             }
             Self::DiskFull => "Free some disk space, for example with `docker system prune`, then try again.",
             Self::Cancelled => "Start the pull again when you want it.",
+            Self::DeclaresVolumes => {
+                "Choose another image in Sandtray's settings: one whose Dockerfile has no `VOLUME`."
+            }
             Self::Other { .. } => "Try again; if it fails once more, try `docker pull` with the same name.",
         }
     }

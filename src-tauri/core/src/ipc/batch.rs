@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::{self, CANCEL_PAUSE, CANCEL_TRIES};
 use super::door::Runs;
-use super::outbox::Outbox;
+use super::outbox::{Answered, Outbox};
 use crate::error::RunError;
 use crate::protocol::batch::{BatchReply, Finished, Item, Results};
 use crate::protocol::reply::{About, RunReply};
@@ -28,6 +28,7 @@ pub(super) struct Batch<D, W> {
     pub(super) stream: bool,
     /// Ends those that were started and keeps the others from starting.
     pub(super) cancel: CancellationToken,
+    pub(super) answered: Answered,
 }
 
 /// A run of a batch that is over.
@@ -39,10 +40,10 @@ struct Ended {
 impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
     pub(super) async fn answer(mut self) {
         let specs = std::mem::take(&mut self.specs);
-        let (id, outbox) = (self.id.clone(), Arc::clone(&self.outbox));
+        let (id, outbox, answered) = (self.id.clone(), Arc::clone(&self.outbox), self.answered.clone());
         let reply = self.perform(specs).await;
         // A client that is gone is the session's to notice.
-        let _ = outbox.send(&Response::new(&id, Ok(reply))).await;
+        let _ = outbox.answer(&Response::new(&id, Ok(reply)), &answered).await;
     }
 
     async fn perform(self, specs: Vec<RunSpec>) -> BatchReply {

@@ -11,7 +11,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::door::Runs;
-use super::outbox::{Gone, Outbox};
+use super::outbox::{Answered, Gone, Outbox};
 use crate::engine::EngineState;
 use crate::error::RunError;
 use crate::event::{ImageState, Snapshot};
@@ -36,17 +36,18 @@ pub(super) struct Call<D, W> {
     pub(super) id: Id,
     pub(super) spec: RunSpec,
     pub(super) stream: bool,
+    pub(super) answered: Answered,
 }
 
 impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
     pub(super) async fn answer(self) {
         let run = self.spec.id;
-        let Self { door, client, outbox, id, spec, stream } = self;
+        let Self { door, client, outbox, id, spec, stream, answered } = self;
         let about = About { request_id: &id, index: None, run_id: run };
         let result = perform(&door, client, &outbox, about, spec, stream).await;
         let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
         // A client that is gone is the session's to notice.
-        let _ = outbox.send(&Response::new(&id, reply)).await;
+        let _ = outbox.answer(&Response::new(&id, reply), &answered).await;
     }
 }
 

@@ -1,6 +1,9 @@
 //! The way out of one connection. Whoever has something to say writes it here itself, one at a time: there is no queue
 //! that a client which does not read could fill, only senders that wait.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::Serialize;
 use tokio::io::AsyncWrite;
 use tokio::sync::Mutex;
@@ -11,6 +14,16 @@ use crate::codec::{WRITE_STALL, write_frame};
 /// The client does not take what it is sent, now or ever again.
 #[derive(Debug)]
 pub(super) struct Gone;
+
+/// Whether the reply to a request is on its way to the client.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answered(Arc<AtomicBool>);
+
+impl Answered {
+    pub(super) fn yet(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Outbox<W> {
@@ -29,12 +42,23 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     pub(super) async fn send(&self, message: &impl Serialize) -> Result<(), Gone> {
+        self.write(message, || ()).await
+    }
+
+    /// The reply to a request. The client may use the id again as soon as it has read it, which is sooner than a write is
+    /// known to have ended: so the mark comes first, when nothing else can be written before the reply any more.
+    pub(super) async fn answer(&self, reply: &impl Serialize, answered: &Answered) -> Result<(), Gone> {
+        self.write(reply, || answered.0.store(true, Ordering::Release)).await
+    }
+
+    async fn write(&self, message: &impl Serialize, before: impl FnOnce()) -> Result<(), Gone> {
         // Encoded with the lock held: of all the replies that wait for a slow reader, one at a time is text.
         let mut writer = self.writer.lock().await;
         if self.broken.is_cancelled() {
             return Err(Gone);
         }
         let Some(line) = line(message) else { return Err(Gone) };
+        before();
         write_frame(&mut *writer, &line, WRITE_STALL).await.map_err(|error| {
             tracing::debug!(%error, "a client is gone");
             self.broken.cancel();

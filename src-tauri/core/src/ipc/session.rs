@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::batch::Batch;
 use super::call::{CANCEL_PAUSE, CANCEL_TRIES, Call};
 use super::door::Runs;
-use super::outbox::{Gone, Outbox};
+use super::outbox::{Answered, Gone, Outbox};
 use super::{FAREWELL, Peer};
 use crate::codec::{Frame, Frames, MAX_FRAME};
 use crate::error::RunError;
@@ -76,13 +76,14 @@ struct Session<D, W> {
     told: Option<Vec<Capability>>,
 }
 
-/// A request that is not answered yet.
+/// A request whose task goes on. Its id and its places are free once it is answered.
 struct Live {
     request: Id,
     /// One, or those of a batch.
     runs: Vec<RunId>,
     /// Of a batch.
     cancel: Option<CancellationToken>,
+    answered: Answered,
 }
 
 impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
@@ -194,7 +195,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let stream = request.stream;
         let spec = policy::spec(request, &self.door.limits(), RunId::generate())?;
         self.admit(id, 1)?;
-        let live = Live { request: id.clone(), runs: vec![spec.id], cancel: None };
+        let answered = Answered::default();
+        let live = Live { request: id.clone(), runs: vec![spec.id], cancel: None, answered: answered.clone() };
         let call = Call {
             door: self.door.clone(),
             client: self.client.clone(),
@@ -202,6 +204,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             id: id.clone(),
             spec,
             stream,
+            answered,
         };
         let task = self.runs.spawn(call.answer());
         self.live.insert(task.id(), live);
@@ -223,7 +226,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let at_once = self.door.at_once();
         let cancel = CancellationToken::new();
         let runs = specs.iter().map(|spec| spec.id).collect();
-        let live = Live { request: id.clone(), runs, cancel: Some(cancel.clone()) };
+        let answered = Answered::default();
+        let live = Live { request: id.clone(), runs, cancel: Some(cancel.clone()), answered: answered.clone() };
         let batch = Batch {
             door: self.door.clone(),
             client: self.client.clone(),
@@ -234,19 +238,24 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             stop_on_failure,
             stream,
             cancel,
+            answered,
         };
         let task = self.runs.spawn(batch.answer());
         self.live.insert(task.id(), live);
         Ok(())
     }
 
+    fn unanswered(&self) -> impl Iterator<Item = &Live> {
+        self.live.values().filter(|live| !live.answered.yet())
+    }
+
     /// Whether a request for so many runs may be taken on.
     fn admit(&self, id: &Id, runs: usize) -> Result<(), ErrorObject> {
         let key = id.key();
-        if self.live.values().any(|live| live.request.key() == key) {
+        if self.unanswered().any(|live| live.request.key() == key) {
             return Err(ErrorObject::invalid_request(format!("The request {key} is still running; use another id.")));
         }
-        let waiting = self.live.values().map(|live| live.runs.len()).sum::<usize>();
+        let waiting = self.unanswered().map(|live| live.runs.len()).sum::<usize>();
         if waiting + runs > MAX_RUNS {
             return Err(RunError::QueueFull { waiting, own: true, retry_after: Duration::from_secs(1) }.into());
         }
@@ -261,6 +270,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         };
         let (Some(live), Err(error)) = (self.live.remove(&id), done) else { return Ok(()) };
         tracing::error!(request = %live.request.key(), %error, "a run failed");
+        if live.answered.yet() {
+            return Ok(());
+        }
         let error = RunError::Internal("the run broke off; the log says more".into());
         self.refuse(&live.request, error.into()).await
     }
@@ -268,10 +280,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
     async fn cancel(&self, params: Option<&RawValue>) -> Result<bool, RunError> {
         // Only this connection's own runs: the supervisor would refuse others too.
         let run = match request::cancel(params)? {
-            CancelTarget::Run(run) => self.live.values().any(|live| live.runs.contains(&run)).then_some(run),
+            CancelTarget::Run(run) => self.unanswered().any(|live| live.runs.contains(&run)).then_some(run),
             CancelTarget::Request(id) => {
                 let key = id.key();
-                let live = self.live.values().find(|live| live.request.key() == key);
+                let live = self.unanswered().find(|live| live.request.key() == key);
                 if let Some(cancel) = live.and_then(|live| live.cancel.as_ref()) {
                     cancel.cancel();
                     return Ok(true);

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 use crate::name::{FileName, NameFault};
-use crate::run::{OutputFile, SkipReason, SkippedFile};
+use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
 
 const BLOCK: usize = 512;
 /// Raw bytes of the whole archive. The working folder holds 64 MiB, so an honest archive is shorter; sparse files are not.
 const MAX_RAW: u64 = 128 << 20;
-/// The same as a request may bring, so that one run's output can be the next one's input.
-const MAX_FILES: usize = 256;
+/// Bytes of all their names. In a reply each byte may take six.
+const MAX_NAMES: usize = 64 << 10;
 /// Skipped names that are listed; the rest is counted.
 const MAX_SKIPPED: usize = 100;
 /// A long name's own bytes: a path of 2,000 components of 255 bytes is longer than any kernel lets a program make in one go.
@@ -41,6 +41,7 @@ pub(super) struct Archive {
     done: bool,
     files: Vec<OutputFile>,
     names: HashSet<FileName>,
+    name_bytes: usize,
     skipped: Vec<SkippedFile>,
     skipped_more: u64,
     log: Vec<u8>,
@@ -74,6 +75,7 @@ impl Archive {
             done: false,
             files: Vec::new(),
             names: HashSet::new(),
+            name_bytes: 0,
             skipped: Vec::new(),
             skipped_more: 0,
             log: Vec::new(),
@@ -83,6 +85,11 @@ impl Archive {
     /// Whether the end of the archive, or of our patience, has come.
     pub(super) fn is_done(&self) -> bool {
         self.done
+    }
+
+    /// There is none: nothing was to be packed.
+    pub(super) fn close(&mut self) {
+        self.done = true;
     }
 
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
@@ -201,8 +208,11 @@ impl Archive {
         let reason = match parsed {
             Some(Ok(name)) if self.names.contains(&name) => SkipReason::BadName,
             Some(Ok(_)) if size > self.budget => SkipReason::TooLarge,
-            Some(Ok(_)) if self.files.len() >= MAX_FILES => SkipReason::TooMany,
+            Some(Ok(_)) if self.files.len() >= MAX_FILES || self.name_bytes + path.len() > MAX_NAMES => {
+                SkipReason::TooMany
+            }
             Some(Ok(name)) => {
+                self.name_bytes += path.len();
                 self.budget -= size;
                 return Keep::File(name);
             }

@@ -3,7 +3,7 @@
 
 pub mod demand;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::engine::{ContainerSpec, Engine, ImageInfo, InstanceId};
+use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
 use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::lease::{Lease, make};
@@ -29,6 +29,8 @@ const WORKERS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(4);
 /// After a failure: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// Images that are remembered for that; an owner changes them by hand.
+const MAX_PLAIN: usize = 64;
 /// Older ones are replaced: their engine's connection may have died without a word.
 const OLDEST: Duration = Duration::from_secs(30 * 60);
 
@@ -64,6 +66,8 @@ struct State {
     demand: Demand,
     warm: BTreeMap<Language, Vec<Warm>>,
     making: BTreeMap<Language, usize>,
+    /// Images, by id, whose interpreter could not be started ahead: kept warm without it.
+    plain: BTreeSet<String>,
     /// Leases that are out, warm or not.
     busy: usize,
     last_busy: Option<Instant>,
@@ -127,6 +131,9 @@ impl Pool {
             (Some(old), Some(new)) => Arc::ptr_eq(&old.engine, &new.engine) && same_container(&old.limits, &new.limits),
             _ => false,
         };
+        if !same_engine {
+            state.plain.clear();
+        }
         let dropped = if same_engine { BTreeMap::new() } else { std::mem::take(&mut state.warm) };
         state.stock = stock;
         let unfit = state.trim(Instant::now());
@@ -318,6 +325,7 @@ fn is_alive(lease: &mut Lease) -> bool {
 async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) -> bool {
     let (language, image, limits) = (spec.language, spec.image.clone(), spec.limits);
     let made = make(Arc::clone(&engine), spec, shared.janitor.clone()).await;
+    let made = preloaded(&shared, made, language, &image).await;
     let mut state = shared.lock();
     if let Some(making) = state.making.get_mut(&language) {
         *making = making.saturating_sub(1);
@@ -341,6 +349,26 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         drop(lease);
     }
     true
+}
+
+/// With its interpreter started, where that can be. One that did not get there is let go of.
+async fn preloaded(
+    shared: &Shared,
+    made: Result<Lease, EngineError>,
+    language: Language,
+    image: &str,
+) -> Result<Lease, EngineError> {
+    let mut lease = made?;
+    if !language.recipe().preload || shared.lock().plain.contains(image) || lease.preload().await {
+        return Ok(lease);
+    }
+    let mut state = shared.lock();
+    if state.plain.len() >= MAX_PLAIN {
+        state.plain.clear();
+    }
+    state.plain.insert(image.to_owned());
+    let message = "its interpreter did not start ahead of a program".into();
+    Err(EngineError::Broken { doing: "keep a container warm", message })
 }
 
 async fn sleep_until(wake: Option<Instant>) {

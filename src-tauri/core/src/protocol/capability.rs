@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::CODE_RUN;
 use super::batch::MAX_BATCH;
 use crate::language::Language;
-use crate::policy::{MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES};
-use crate::run::Limits;
+use crate::run::{Limits, MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Capability {

@@ -11,7 +11,7 @@ use super::Id;
 use crate::run::{Captured, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream};
 
 /// Text of a file may grow by its escapes to twice its size and this many bytes. What would grow further (a file of
-/// control characters grows sixfold) goes as base64, so that files within their cap fit a frame.
+/// control characters grows sixfold) goes as base64.
 const ESCAPE_SLACK: usize = 1024;
 
 #[derive(Debug, Serialize)]
@@ -50,7 +50,7 @@ impl<'a> RunReply<'a> {
             stdout_base64,
             stderr,
             stderr_base64,
-            files: Files(&outcome.files),
+            files: Files::new(&outcome.files, outcome.limits.file_bytes),
             seconds: outcome.wall.as_secs_f64(),
             run_id: run,
             memory_bytes: outcome.memory_bytes,
@@ -103,13 +103,31 @@ fn is_zero(count: &u32) -> bool {
 
 /// Name to content, in the form that `files` of the next call takes.
 #[derive(Debug)]
-struct Files<'a>(&'a [OutputFile]);
+struct Files<'a> {
+    files: &'a [OutputFile],
+    /// Nothing may grow beyond what base64 makes of it, or files within their cap would not fit a frame.
+    dense: bool,
+}
+
+impl<'a> Files<'a> {
+    fn new(files: &'a [OutputFile], cap: u64) -> Self {
+        let most = base64_length(usize::try_from(cap).unwrap_or(usize::MAX));
+        // Almost always this tells, without a look at the bytes.
+        let at_worst: usize = files.iter().map(|file| text_may_take(&file.bytes)).sum();
+        let takes = |file: &OutputFile| match std::str::from_utf8(&file.bytes) {
+            Ok(text) if escaped(text) <= text_may_take(&file.bytes) => escaped(text),
+            _ => base64_length(file.bytes.len()),
+        };
+        Self { files, dense: at_worst > most && files.iter().map(takes).sum::<usize>() > most }
+    }
+}
 
 impl Serialize for Files<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for file in self.0 {
-            map.serialize_entry(file.name.as_str(), &Content::of(&file.bytes))?;
+        let mut map = serializer.serialize_map(Some(self.files.len()))?;
+        for OutputFile { name, bytes } in self.files {
+            let most = if self.dense { base64_length(bytes.len()) } else { text_may_take(bytes) };
+            map.serialize_entry(name.as_str(), &Content::within(bytes, most))?;
         }
         map.end()
     }
@@ -125,11 +143,24 @@ pub enum Content<'a> {
 
 impl<'a> Content<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
+        Self::within(bytes, text_may_take(bytes))
+    }
+
+    /// As text where it is text, and takes no more than that.
+    fn within(bytes: &'a [u8], most: usize) -> Self {
         match std::str::from_utf8(bytes) {
-            Ok(text) if escaped(text) <= bytes.len() * 2 + ESCAPE_SLACK => Self::Text(text),
+            Ok(text) if escaped(text) <= most => Self::Text(text),
             _ => Self::Binary { base64: STANDARD.encode(bytes) },
         }
     }
+}
+
+fn text_may_take(bytes: &[u8]) -> usize {
+    bytes.len() * 2 + ESCAPE_SLACK
+}
+
+fn base64_length(bytes: usize) -> usize {
+    bytes.div_ceil(3).saturating_mul(4)
 }
 
 /// The length of a text inside a JSON string.
@@ -212,4 +243,93 @@ pub struct WaitingNote<'a> {
     pub about: About<'a>,
     #[serde(flatten)]
     pub waiting: &'a Waiting,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::codec::MAX_FRAME;
+    use crate::name::FileName;
+    use crate::protocol::{MAX_ID_BYTES, Response};
+    use crate::run::SkipReason;
+    use crate::settings::Settings;
+
+    fn file(name: &str, bytes: Vec<u8>) -> OutputFile {
+        OutputFile { name: FileName::parse(name).unwrap(), bytes: bytes.into() }
+    }
+
+    /// The greatest that a program can make of everything but its files.
+    fn worst(limits: Limits) -> Outcome {
+        let mut output = vec![1; limits.output_bytes as usize + 64];
+        output[0] = 0xff;
+        let output = Captured { bytes: Bytes::from(output), produced: u64::MAX };
+        Outcome {
+            status: Status::OutputLimit,
+            exit_code: i32::MIN,
+            stdout: output.clone(),
+            stderr: output,
+            files: Vec::new(),
+            skipped_files: vec![SkippedFile { name: "\u{1}".repeat(303), reason: SkipReason::SpecialFile }; 101],
+            left_behind: vec!["\u{1}".repeat(255); 100],
+            wall: Duration::from_secs(1).div_f64(3.0),
+            queued: Duration::from_secs(1).div_f64(3.0),
+            memory_bytes: Some(u64::MAX),
+            cpu: Some(Duration::from_secs(1).div_f64(3.0)),
+            oom_kills: u32::MAX,
+            image: "i".repeat(600),
+            limits,
+        }
+    }
+
+    /// So many files, with as long a name as each may have, that hold all that files may.
+    fn files(count: usize, cap: usize, byte: u8) -> Vec<OutputFile> {
+        (0..count).map(|at| file(&format!("{at:03}{}", "\u{1}".repeat(252)), vec![byte; cap / count])).collect()
+    }
+
+    #[test]
+    fn whatever_a_program_does_its_reply_fits_a_frame() {
+        let settings = |files_mb, output_kb| {
+            let mut settings = Settings::default();
+            (settings.limits.files_mb, settings.limits.output_kb) = (files_mb, output_kb);
+            settings
+        };
+        let mut fullest = 0;
+        for (files_mb, kinds) in [
+            (10, vec![files(256, 10 << 20, b'\n'), files(1, 7 << 20, b'"')]),
+            (5, vec![[files(1, 2 << 20, b'\n'), files(1, 3 << 20, 0xff)].concat()]),
+            (1, vec![files(1, 1 << 20, 1), files(256, 1 << 20, 0xff)]),
+        ] {
+            let output_kb = (1..=4096).rev().find(|kb| settings(files_mb, *kb).validate().is_empty()).unwrap();
+            let mut outcome = worst(settings(files_mb, output_kb).limits());
+            for files in kinds {
+                outcome.files = files;
+                let id = Id::read(&serde_json::value::to_raw_value(&"i".repeat(MAX_ID_BYTES - 2)).unwrap()).unwrap();
+                let line = serde_json::to_vec(&Response::new(&id, Ok(RunReply::new(RunId::generate(), &outcome))));
+                let bytes = line.unwrap().len();
+                assert!(bytes <= MAX_FRAME, "{bytes} bytes with {files_mb} MB and {output_kb} KB");
+                fullest = fullest.max(bytes);
+            }
+        }
+        assert!(fullest > MAX_FRAME - (1 << 20), "the bounds could be wider: {fullest}");
+    }
+
+    #[test]
+    fn files_are_text_where_they_may_and_base64_where_that_would_not_fit() {
+        let lines = [file("a", b"a\n".repeat(200_000)), file("b", b"\n".repeat(400_000))];
+        let form = |cap| {
+            let value = serde_json::to_value(Files::new(&lines, cap)).unwrap();
+            (value["a"].is_string(), value["b"].is_string())
+        };
+        // 600,000 and 800,000 bytes as JSON strings.
+        assert_eq!(form(5 << 20), (true, true));
+        assert_eq!(form(1_050_000), (true, true));
+        assert_eq!(form(1_049_000), (false, false));
+        let mixed = [file("plain", vec![b'x'; 500_000]), file("lines", b"\n".repeat(500_000))];
+        let value = serde_json::to_value(Files::new(&mixed, 1_000_000)).unwrap();
+        assert_eq!((value["plain"].is_string(), value["lines"]["base64"].is_string()), (true, true));
+    }
 }

@@ -8,8 +8,7 @@ use super::error::quote;
 use super::fields::{self, file_field};
 use crate::error::RunError;
 use crate::language::Language;
-use crate::policy::MAX_FILES;
-use crate::run::{Overflow, RunId};
+use crate::run::{MAX_FILES, Overflow, RunId};
 
 /// More entries than any method has parameters; a message with more is refused before they are kept.
 const MAX_PARAMS: usize = 32;

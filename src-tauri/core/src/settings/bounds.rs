@@ -13,7 +13,7 @@ const CPUS: RangeInclusive<f64> = 0.05..=512.0;
 const MEMORY_MB: RangeInclusive<u64> = 32..=1_048_576;
 const PROCESSES: RangeInclusive<u32> = 16..=4096;
 /// These two share a frame: see [`reply_kb`].
-const OUTPUT_KB: RangeInclusive<u64> = 1..=2048;
+const OUTPUT_KB: RangeInclusive<u64> = 1..=896;
 const FILES_MB: RangeInclusive<u64> = 1..=10;
 /// Each is a process of the engine's, idle or not.
 const WARM: RangeInclusive<u32> = 0..=64;
@@ -26,8 +26,9 @@ const HISTORY_DAYS: RangeInclusive<u32> = 1..=3650;
 
 /// A reply fits in one frame of the protocol, whatever the program printed.
 const FRAME_KB: u64 = 16 << 10;
-/// Of a frame, for everything that is neither output nor a file: code, names, figures.
-const ENVELOPE_KB: u64 = 2 << 10;
+/// Of a frame, for everything that is neither output nor a file. Most of it are names, whose bytes may take six each:
+/// those of files (64 KiB in all), of what is skipped (100 of 300 bytes) and of what is left behind (100 of 255).
+const ENVELOPE_KB: u64 = 1 << 10;
 
 /// The longest repository name that registries accept, and a tag, and a digest.
 const MAX_IMAGE_NAME: usize = 255 + 1 + 128 + 1 + 71;
@@ -102,9 +103,11 @@ impl Faults {
     }
 }
 
-/// Files go as base64 (4/3). Output that is not UTF-8 goes twice, as text and as base64 (7/3), on each of two streams.
+/// The most that a reply may take, whatever a program does. Files take as much as base64 (4/3). Output always goes as text,
+/// in which a control character takes six bytes, and where one byte of it is not UTF-8 as base64 too (22/3), on each of
+/// two streams.
 fn reply_kb(limits: &LimitSettings) -> u64 {
-    (limits.files_mb << 10) * 4 / 3 + 2 * limits.output_kb * 7 / 3
+    (limits.files_mb << 10).saturating_mul(4).div_ceil(3) + limits.output_kb.saturating_mul(2 * 22).div_ceil(3)
 }
 
 /// Whether an engine could be asked for it: `[host[:port]/]path[:tag][@sha256:digest]`.
@@ -216,7 +219,7 @@ mod tests {
             (with(&|s| s.limits.cpus = -1.0), with(&|s| s.limits.cpus = 1e9), "limits.cpus"),
             (with(&|s| s.limits.memory_mb = 31), with(&|s| s.limits.memory_mb = u64::MAX), "limits.memory_mb"),
             (with(&|s| s.limits.processes = 15), with(&|s| s.limits.processes = 4097), "limits.processes"),
-            (with(&|s| s.limits.output_kb = 0), with(&|s| s.limits.output_kb = 2049), "limits.output_kb"),
+            (with(&|s| s.limits.output_kb = 0), with(&|s| s.limits.output_kb = 897), "limits.output_kb"),
             (with(&|s| s.limits.files_mb = 0), with(&|s| s.limits.files_mb = 11), "limits.files_mb"),
             (with(&|s| s.queue = 0), with(&|s| s.queue = 1025), "queue"),
             (with(&|s| s.per_client = 0), with(&|s| s.per_client = 1025), "per_client"),
@@ -239,7 +242,8 @@ mod tests {
             let limits = LimitSettings { files_mb, output_kb, ..LimitSettings::default() };
             Settings { limits, ..Settings::default() }.validate().len()
         };
-        assert_eq!((faults(10, 64), faults(1, 2048), faults(10, 512)), (0, 0, 1));
+        assert_eq!((faults(10, 64), faults(5, 512), faults(1, 896)), (0, 0, 0));
+        assert_eq!((faults(10, 128), faults(5, 640)), (1, 1));
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The state and what changes it. Nothing here waits: what takes time is a task, and its end is a message.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::engine::{Engine, EngineState, EngineTrouble, PullError};
+use crate::engine::{Engine, EngineState};
 use crate::error::RunError;
-use crate::event::{Event, ImageState, ImageStatus, LiveRun, Snapshot};
+use crate::event::{Event, ImageStatus, LiveRun, Snapshot};
 use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
@@ -19,10 +20,11 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
-use super::image::{Found, Image, Ticket};
+use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending};
-use super::task::{self, Done, Note};
+use super::task::{Done, Note};
+use super::walls::{Verdict, Walls};
 use super::{Parts, visible_state};
 
 /// Notes of tasks that may wait; a task that finds no room drops its note.
@@ -62,18 +64,18 @@ pub(super) struct Actor {
     pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
     pub(super) walls: Walls,
-    /// Checks in a row that came to no result.
-    pub(super) wall_failures: u32,
     /// What the pool was told last.
     pub(super) stocked: Option<Stock>,
-    pub(super) images: BTreeMap<String, Image>,
-    pub(super) tickets: Ticket,
+    pub(super) images: Images,
     pub(super) queue: FairQueue<Box<Pending>>,
     pub(super) live: HashMap<RunId, Live>,
     /// Mean of recent runs, for telling a refused caller when to come again.
     usual: Duration,
     /// Waiting for the last run to end.
-    quiet: Vec<oneshot::Sender<()>>,
+    pub(super) quiet: Vec<oneshot::Sender<()>>,
+    /// Cancelled when quiet is no longer wanted: whoever waits for it then would wait for as long as runs go on.
+    pub(super) noise: CancellationToken,
+    pub(super) next_sweep: Instant,
     tasks: JoinSet<Done>,
     /// What a task was for, should it panic.
     purposes: HashMap<Id, Purpose>,
@@ -90,14 +92,6 @@ pub(super) struct Live {
     pub(super) tap: Tap,
 }
 
-/// Whether the current engine has been seen to hold every wall.
-pub(super) enum Walls {
-    Unproved,
-    Checking,
-    Held,
-    Missing(EngineTrouble),
-}
-
 #[derive(Clone)]
 pub(super) enum Purpose {
     Run(RunId),
@@ -108,7 +102,7 @@ pub(super) enum Purpose {
 
 impl Actor {
     pub(super) fn new(parts: Parts, events: broadcast::Sender<Event>) -> (Self, watch::Receiver<Snapshot>) {
-        let images = Language::ALL.map(|language| (parts.settings.image(language).to_owned(), Image::unknown()));
+        let images = Images::of(Language::ALL.map(|language| parts.settings.image(language).to_owned()));
         let snapshot = Snapshot {
             enabled: parts.settings.enabled,
             engine: EngineState::Checking,
@@ -123,15 +117,15 @@ impl Actor {
             enabled: parts.settings.enabled,
             stopping: false,
             engine: None,
-            walls: Walls::Unproved,
-            wall_failures: 0,
+            walls: Walls::unproved(),
             stocked: None,
-            images: images.into(),
-            tickets: Ticket::default(),
+            images,
             queue: FairQueue::new(owner::caps(&parts.settings)),
             live: HashMap::new(),
             usual: FIRST_GUESS,
             quiet: Vec::new(),
+            noise: CancellationToken::new(),
+            next_sweep: Instant::now(),
             tasks: JoinSet::new(),
             purposes: HashMap::new(),
             notes: mpsc::channel(NOTES),
@@ -156,6 +150,7 @@ impl Actor {
                 Ok(()) = self.parts.connections.changed() => self.meet_engine(),
                 Some(note) = self.notes.1.recv() => self.hear(note),
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
+                () = sleep_until(self.next_sweep), if self.engine.is_some() => self.sweep(),
             }
             self.advance();
             self.stock();
@@ -236,46 +231,12 @@ impl Actor {
         any
     }
 
-    fn enable(&mut self, enabled: bool, reply: oneshot::Sender<()>) {
-        if self.enabled != enabled {
-            self.enabled = enabled;
-            self.tell(Event::EnabledChanged { enabled });
-        }
-        if enabled {
-            self.doubt_walls();
-            (self.parts.nudge)();
-            let _ = reply.send(());
-        } else {
-            self.end_everything(&RunError::Off);
-            self.quiet.push(reply);
-        }
-    }
-
     fn pull(&mut self, language: Language, reply: oneshot::Sender<Result<(), RunError>>) {
         if let EngineState::Trouble(trouble) = self.engine_state() {
             let _ = reply.send(Err(RunError::Engine(trouble)));
             return;
         }
-        let name = self.parts.settings.image(language).to_owned();
-        let image = self.images.entry(name).or_insert_with(Image::unknown);
-        if image.ready().is_some() {
-            let _ = reply.send(Ok(()));
-        } else {
-            image.asked.push(reply);
-        }
-    }
-
-    /// Kills what runs, refuses what waits, stops fetching.
-    fn end_everything(&mut self, error: &RunError) {
-        for live in self.live.values() {
-            live.cancel.cancel();
-        }
-        self.refuse_waiting(error, |_| true);
-        for image in self.images.values_mut() {
-            if let Some(busy) = &image.busy {
-                busy.cancel();
-            }
-        }
+        self.images.ask(self.parts.settings.image(language), reply);
     }
 
     /// The engine came, went or changed.
@@ -288,21 +249,9 @@ impl Actor {
         };
         if !same {
             self.engine = connection.engine;
-            self.walls = Walls::Unproved;
-            self.wall_failures = 0;
-            for image in self.images.values_mut() {
-                // What is under way is of the engine that was.
-                if let Some(busy) = image.busy.take() {
-                    busy.cancel();
-                }
-                image.ticket = Ticket::default();
-                image.state = ImageState::Unknown;
-            }
-            if let Some(engine) = self.engine.clone() {
-                let leases = self.parts.leases.clone();
-                let janitor = leases.janitor.clone();
-                self.spawn(Purpose::Other, task::sweep(engine, leases, janitor));
-            }
+            self.walls = Walls::unproved();
+            self.images.forget();
+            self.sweep();
         }
         self.tell(Event::EngineChanged { engine: self.engine_state() });
     }
@@ -316,10 +265,7 @@ impl Actor {
                 }
             }
             Note::Pulling { image, figure } => {
-                if let Some(known) = self.images.get_mut(&image)
-                    && matches!(known.state, ImageState::Pulling(_))
-                {
-                    known.state = ImageState::Pulling(figure);
+                if self.images.progress(&image, figure) {
                     self.tell(Event::PullProgress { image, figure });
                 }
             }
@@ -338,11 +284,11 @@ impl Actor {
                     // Its caller's channel was dropped with it, which answers the call.
                     Some(Purpose::Run(run)) => drop(self.live.remove(&run)),
                     Some(Purpose::Image(image)) => {
-                        let ticket = self.images.get(&image).map(|image| image.ticket).unwrap_or_default();
+                        let ticket = self.images.ticket(&image);
                         let error = RunError::Internal("fetching the image failed inside Sandtray".into());
                         self.finish(Done::Image { image, ticket, result: Err(error) });
                     }
-                    Some(Purpose::Walls) => self.walls = Walls::Unproved,
+                    Some(Purpose::Walls) => self.walls.broke_off(),
                     Some(Purpose::Other) | None => {}
                 }
             }
@@ -357,9 +303,7 @@ impl Actor {
             }
             Done::NeedsImage(pending) => {
                 self.live.remove(&pending.spec.id);
-                if let Some(image) = self.images.get_mut(self.parts.settings.image(pending.spec.language)) {
-                    image.state = ImageState::NotPulled;
-                }
+                self.images.gone(self.parts.settings.image(pending.spec.language));
                 self.queue.put_back(pending.client.id, pending);
             }
             Done::Image { image, ticket, result } => self.know_image(image, ticket, result),
@@ -369,34 +313,12 @@ impl Actor {
     }
 
     fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Found, RunError>) {
-        let Some(image) = self.images.get_mut(&name).filter(|image| image.ticket == ticket) else { return };
-        image.busy = None;
-        let was_pulling = matches!(image.state, ImageState::Pulling(_));
-        match result {
-            Ok(Found::Ready(info)) => {
-                image.state = ImageState::Ready(info);
-                for asked in image.asked.drain(..) {
-                    let _ = asked.send(Ok(()));
-                }
-                if was_pulling {
-                    self.tell(Event::PullFinished { image: name });
-                }
-            }
-            Ok(Found::Unprepared(info)) => image.state = ImageState::Unprepared(info),
-            Ok(Found::Nothing) => image.state = ImageState::NotPulled,
-            Err(error) => {
-                image.state = if let RunError::Image { error, .. } = &error {
-                    // It may be here all the same: it was being prepared.
-                    let cancelled = *error == PullError::Cancelled;
-                    if cancelled { ImageState::Unknown } else { ImageState::Failed { error: error.clone() } }
-                } else {
-                    ImageState::Unknown
-                };
-                for asked in image.asked.drain(..) {
-                    let _ = asked.send(Err(error.clone()));
-                }
-                if let (true, RunError::Image { error, .. }) = (was_pulling, &error) {
-                    self.tell(Event::PullFailed { image: name.clone(), error: error.clone() });
+        match self.images.settle(&name, ticket, result) {
+            Settled::Nothing => {}
+            Settled::Pulled => self.tell(Event::PullFinished { image: name }),
+            Settled::Failed { error, pull } => {
+                if let Some(error) = pull {
+                    self.tell(Event::PullFailed { image: name.clone(), error });
                 }
                 let settings = self.parts.settings.clone();
                 self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
@@ -404,36 +326,19 @@ impl Actor {
         }
     }
 
-    /// A wall that was missing may have been so for a reason that the owner has just mended.
-    pub(super) fn doubt_walls(&mut self) {
-        if matches!(self.walls, Walls::Missing(_)) {
-            self.walls = Walls::Unproved;
-        }
-    }
-
     fn know_walls(&mut self, engine: &Arc<dyn Engine>, image: &str, result: Result<(), RunError>) {
         if !self.engine.as_ref().is_some_and(|current| Arc::ptr_eq(current, engine)) {
             return;
         }
-        match result {
-            Ok(()) => {
-                self.walls = Walls::Held;
-                self.wall_failures = 0;
-            }
-            Err(RunError::Engine(trouble @ EngineTrouble::WallMissing { .. })) => {
-                self.walls = Walls::Missing(trouble.clone());
+        match self.walls.conclude(result) {
+            Verdict::Held => {}
+            Verdict::Missing(trouble) => {
                 self.refuse_waiting(&RunError::Engine(trouble), |_| true);
                 self.tell(Event::EngineChanged { engine: self.engine_state() });
             }
-            Err(error) => {
-                // The image may be what is wrong: it is looked at again, and the next check waits longer.
-                self.walls = Walls::Unproved;
-                self.wall_failures += 1;
-                for known in self.images.values_mut() {
-                    if known.busy.is_none() && known.ready().is_some_and(|ready| ready.id == image) {
-                        known.state = ImageState::Unknown;
-                    }
-                }
+            Verdict::Unknown(error) => {
+                // The image may be what is wrong.
+                self.images.doubt(image);
                 (self.parts.nudge)();
                 self.refuse_waiting(&error, |_| true);
             }
@@ -458,15 +363,6 @@ impl Actor {
         self.purposes.insert(id, purpose);
     }
 
-    /// Tells those who wait for quiet, once nothing runs and nothing is left to remove.
-    fn settle(&mut self) {
-        if self.quiet.is_empty() || !self.live.is_empty() {
-            return;
-        }
-        let (quiet, janitor) = (std::mem::take(&mut self.quiet), self.parts.leases.janitor.clone());
-        self.spawn(Purpose::Other, task::quiet(janitor, quiet));
-    }
-
     fn tell_answer(&mut self, run_id: RunId, answered: Answered) {
         match answered {
             Answered::Ended { outcome, wall } => {
@@ -482,24 +378,19 @@ impl Actor {
         }
     }
 
-    fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, event: Event) {
         // Nobody may be listening.
         let _ = self.events.send(event);
     }
 
     pub(super) fn engine_state(&self) -> EngineState {
-        let missing = match &self.walls {
-            Walls::Missing(trouble) => Some(trouble),
-            Walls::Unproved | Walls::Checking | Walls::Held => None,
-        };
-        visible_state(&self.parts.connections.borrow(), missing)
+        visible_state(&self.parts.connections.borrow(), self.walls.missing())
     }
 
     fn publish(&self) {
         let image_status = |language| {
             let image = self.parts.settings.image(language);
-            let state = self.images.get(image).map_or(ImageState::Unknown, |image| image.state.clone());
-            ImageStatus { language, image: image.to_owned(), state }
+            ImageStatus { language, image: image.to_owned(), state: self.images.state(image) }
         };
         let mut running: Vec<LiveRun> = self.live.values().map(|live| live.shown.clone()).collect();
         running.sort_by_key(|run| run.run_id);

@@ -6,17 +6,21 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::engine::pull::PullFold;
+use crate::engine::pull::{PullFigure, PullFold};
 use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, PullError};
 use crate::error::RunError;
-use crate::event::PullFigure;
+use crate::janitor::Janitor;
 use crate::language::Language;
+use crate::lease::Leases;
+use crate::run::RunId;
 use crate::settings::Settings;
 
+use super::images::{Found, Ticket};
 use super::task::{Done, Note};
 
 /// An engine reports each layer many times a second; a window needs ten.
@@ -27,15 +31,17 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Preparation {
     pub(super) language: Language,
     pub(super) script: &'static str,
-    pub(super) instance: InstanceId,
+    instance: InstanceId,
+    janitor: Janitor,
 }
 
 impl Preparation {
     /// Of the images that settings name, those of a language that needs it.
-    pub(super) fn of(image: &str, settings: &Settings, instance: &InstanceId) -> Option<Self> {
+    pub(super) fn of(image: &str, settings: &Settings, leases: &Leases) -> Option<Self> {
         let language = Language::ALL.into_iter().find(|language| settings.image(*language) == image)?;
         let script = language.recipe().prepare?;
-        Some(Self { language, script, instance: instance.clone() })
+        let (instance, janitor) = (leases.instance.clone(), leases.janitor.clone());
+        Some(Self { language, script, instance, janitor })
     }
 
     /// Another for each base and for each script.
@@ -53,34 +59,40 @@ impl Preparation {
     }
 
     /// Slower, but none the worse, where it cannot be made.
-    async fn make(&self, engine: &dyn Engine, base: ImageInfo) -> Result<ImageInfo, EngineError> {
-        if let Some(made) = self.find(engine, &base).await? {
+    async fn make(&self, engine: &Arc<dyn Engine>, base: ImageInfo) -> Result<ImageInfo, EngineError> {
+        if let Some(made) = self.find(engine.as_ref(), &base).await? {
             return Ok(made);
         }
-        let derivation = Derivation {
-            base: base.id.clone(),
-            name: self.name(&base),
-            script: self.script,
-            path: self.language.recipe().path,
-            instance: self.instance.clone(),
-        };
-        match engine.derive(&derivation).await {
-            Ok(()) => Ok(self.find(engine, &base).await?.unwrap_or(base)),
+        match self.derive(engine, &base).await {
+            Ok(()) => Ok(self.find(engine.as_ref(), &base).await?.unwrap_or(base)),
             Err(error) => {
                 warn!(language = %self.language, %error, "could not prepare the image; its programs will start slowly");
                 Ok(base)
             }
         }
     }
-}
 
-/// What the engine has of an image.
-#[derive(Debug)]
-pub(super) enum Found {
-    Nothing,
-    /// Preparing is work, and nobody may want it: it is done when somebody does.
-    Unprepared(ImageInfo),
-    Ready(ImageInfo),
+    /// In a task of its own: whoever is not interested any more goes at once, and the container is counted until it is gone.
+    async fn derive(&self, engine: &Arc<dyn Engine>, base: &ImageInfo) -> Result<(), EngineError> {
+        let derivation = Derivation {
+            base: base.id.clone(),
+            name: self.name(base),
+            script: self.script,
+            path: self.language.recipe().path,
+            instance: self.instance.clone(),
+            run: RunId::generate(),
+        };
+        let given_up = CancellationToken::new();
+        let _guard = given_up.clone().drop_guard();
+        let (engine, presence) = (Arc::clone(engine), self.janitor.expect(derivation.run));
+        let whole = tokio::spawn(async move {
+            let made = engine.derive(&derivation, &given_up).await;
+            drop(presence);
+            made
+        });
+        let broken = |error: JoinError| EngineError::Broken { doing: "prepare an image", message: error.to_string() };
+        whole.await.unwrap_or_else(|error| Err(broken(error)))
+    }
 }
 
 pub(super) async fn look(
@@ -108,14 +120,14 @@ pub(super) async fn pull(
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(engine.as_ref(), &image, preparation, &notes) => result.map(Found::Ready),
+        result = bring(&engine, &image, preparation, &notes) => result.map(Found::Ready),
     };
     Done::Image { image, ticket, result }
 }
 
 /// Fetches what is not here, and prepares what needs it.
 async fn bring(
-    engine: &dyn Engine,
+    engine: &Arc<dyn Engine>,
     image: &str,
     preparation: Option<Preparation>,
     notes: &mpsc::Sender<Note>,
@@ -124,7 +136,7 @@ async fn bring(
     let base = match find().await? {
         Some(here) => here,
         None => {
-            fetch(engine, image, notes).await.map_err(|error| failed(image, error))?;
+            fetch(engine.as_ref(), image, notes).await.map_err(|error| failed(image, error))?;
             find().await?.ok_or_else(|| {
                 let message = "the engine says it fetched it, but does not have it.".into();
                 failed(image, PullError::Other { message })
@@ -163,48 +175,10 @@ fn failed(image: &str, error: PullError) -> RunError {
 fn unavailable(error: EngineError, image: &str) -> RunError {
     match error {
         EngineError::Unavailable(trouble) => RunError::Engine(trouble),
+        EngineError::DeclaresVolumes => failed(image, PullError::DeclaresVolumes),
         error @ (EngineError::NoImage
         | EngineError::NoContainer
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => failed(image, PullError::Other { message: error.to_string() }),
-    }
-}
-
-/// Tells the end of one task from that of another for the same name: of an engine or a setting that was there before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Ticket(u64);
-
-impl Ticket {
-    pub(super) fn next(self) -> Self {
-        Self(self.0 + 1)
-    }
-}
-
-/// What is known of an image, and who has asked for it.
-#[derive(Debug)]
-pub(super) struct Image {
-    pub(super) state: crate::event::ImageState,
-    /// A look or a pull is under way.
-    pub(super) busy: Option<CancellationToken>,
-    /// The latest task's. What an earlier one finds is of no interest.
-    pub(super) ticket: Ticket,
-    /// The owner's requests; runs that wait for it are in the queue.
-    pub(super) asked: Vec<tokio::sync::oneshot::Sender<Result<(), RunError>>>,
-}
-
-impl Image {
-    pub(super) fn unknown() -> Self {
-        Self { state: crate::event::ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new() }
-    }
-
-    pub(super) fn ready(&self) -> Option<&ImageInfo> {
-        match &self.state {
-            crate::event::ImageState::Ready(info) => Some(info),
-            crate::event::ImageState::Unknown
-            | crate::event::ImageState::NotPulled
-            | crate::event::ImageState::Pulling(_)
-            | crate::event::ImageState::Unprepared(_)
-            | crate::event::ImageState::Failed { .. } => None,
-        }
     }
 }

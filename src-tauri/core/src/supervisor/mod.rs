@@ -3,10 +3,13 @@
 
 mod actor;
 mod image;
+mod images;
 mod owner;
 mod pending;
+mod quiet;
 mod schedule;
 mod task;
+mod walls;
 
 use std::fmt;
 use std::sync::Arc;

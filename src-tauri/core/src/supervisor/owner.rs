@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, EngineError, EngineState, EngineTrouble, PullError};
+use crate::engine::{Engine, EngineError, EngineState, EngineTrouble};
 use crate::error::RunError;
-use crate::event::ImageState;
 use crate::language::Language;
 use crate::queue::Caps;
 use crate::run::RunId;
@@ -18,7 +16,8 @@ use crate::settings::Settings;
 use crate::tap::Onlooker;
 
 use super::actor::{Actor, Purpose};
-use super::image::{self, Image, Preparation, Ticket};
+use super::image::{self, Preparation};
+use super::images::Ticket;
 use super::task::Done;
 use super::{Supervisor, actor};
 
@@ -109,35 +108,18 @@ impl Actor {
         self.concurrency = concurrency(&settings);
         self.queue.set_caps(caps(&settings));
         self.parts.settings = settings;
-        self.doubt_walls();
-        let named = Language::ALL.map(|language| self.parts.settings.image(language).to_owned());
-        let forgotten: Vec<String> = self.images.keys().filter(|name| !named.contains(name)).cloned().collect();
-        for (name, image) in forgotten.into_iter().filter_map(|name| self.images.remove_entry(&name)) {
-            // What was asked of the old name is not asked of the new one.
-            if let Some(busy) = &image.busy {
-                busy.cancel();
-            }
-            for asked in image.asked {
-                let _ = asked.send(Err(RunError::Image { image: name.clone(), error: PullError::Cancelled }));
-            }
-        }
-        for name in named {
-            self.images.entry(name).or_insert_with(Image::unknown);
-        }
+        self.walls.doubt();
+        self.images.rename(&Language::ALL.map(|language| self.parts.settings.image(language).to_owned()));
     }
 
     fn cancel_pull(&self, language: Language) -> bool {
-        let image = self.images.get(self.parts.settings.image(language));
-        let busy =
-            image.filter(|image| matches!(image.state, ImageState::Pulling(_))).and_then(|image| image.busy.as_ref());
-        busy.inspect(|busy| busy.cancel()).is_some()
+        self.images.cancel_pull(self.parts.settings.image(language))
     }
 
     fn remove_image(&mut self, language: Language, reply: oneshot::Sender<Result<(), RemoveError>>) {
         match self.removable(language) {
-            Ok((engine, image)) => {
-                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases.instance);
-                let ticket = self.ticket(&image);
+            Ok((engine, image, ticket)) => {
+                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases);
                 let removal = remove(engine, image.clone(), ticket, preparation, reply);
                 self.spawn(Purpose::Image(image), removal);
             }
@@ -145,7 +127,7 @@ impl Actor {
         }
     }
 
-    fn removable(&mut self, language: Language) -> Result<(Arc<dyn Engine>, String), RemoveError> {
+    fn removable(&mut self, language: Language) -> Result<(Arc<dyn Engine>, String, Ticket), RemoveError> {
         if let EngineState::Trouble(trouble) = self.engine_state() {
             return Err(RemoveError::Engine(trouble));
         }
@@ -154,16 +136,12 @@ impl Actor {
         if self.live.values().any(|live| settings.image(live.shown.language) == name) {
             return Err(RemoveError::InUse { image: name });
         }
-        let (Some(engine), Some(image)) = (&self.engine, self.images.get_mut(&name)) else {
-            return Err(RemoveError::Busy { image: name });
-        };
-        if image.busy.is_some() {
-            return Err(RemoveError::Busy { image: name });
+        // Held only once there is an engine: a removal has to follow, which lets go of it.
+        let held = self.engine.as_ref().and_then(|engine| Some((Arc::clone(engine), self.images.hold(&name)?)));
+        match held {
+            Some((engine, ticket)) => Ok((engine, name, ticket)),
+            None => Err(RemoveError::Busy { image: name }),
         }
-        // Unknown and busy: nothing starts from it, and nothing looks at it, until the removal has ended.
-        image.state = ImageState::Unknown;
-        image.busy = Some(CancellationToken::new());
-        Ok((Arc::clone(engine), name))
     }
 
     fn stop_all(&mut self) -> usize {
@@ -190,6 +168,7 @@ async fn remove(
         EngineError::Unavailable(trouble) => RemoveError::Engine(trouble),
         error @ (EngineError::NoImage
         | EngineError::NoContainer
+        | EngineError::DeclaresVolumes
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
@@ -200,7 +179,12 @@ async fn remove(
 
 /// First what was made of it, or the engine keeps the layers.
 async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Preparation>) -> Result<(), EngineError> {
-    if let (Some(preparation), Some(base)) = (preparation, engine.image(image).await?) {
+    let base = match engine.image(image).await {
+        // Nothing was made of one that is not used, and it can go like any other.
+        Err(EngineError::DeclaresVolumes) => None,
+        other => other?,
+    };
+    if let (Some(preparation), Some(base)) = (preparation, base) {
         remove_patiently(engine, &preparation.name(&base)).await?;
     }
     remove_patiently(engine, image).await

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::engine::{Engine, EngineState};
 use crate::error::RunError;
-use crate::event::{ImageState, PullFigure};
 use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
 use crate::run::Limits;
 
-use super::actor::{Actor, Live, Purpose, Walls};
-use super::image::{self, Image, Preparation, Ticket};
+use super::actor::{Actor, Live, Purpose};
+use super::image::{self, Preparation};
+use super::images::Work;
 use super::pending::Pending;
 use super::task::{self, RunTask};
 
@@ -27,11 +25,7 @@ impl Actor {
         }
         if let EngineState::Trouble(trouble) = self.engine_state() {
             self.refuse_waiting(&RunError::Engine(trouble.clone()), |_| true);
-            for image in self.images.values_mut() {
-                for asked in image.asked.drain(..) {
-                    let _ = asked.send(Err(RunError::Engine(trouble.clone())));
-                }
-            }
+            self.images.refuse_askers(&RunError::Engine(trouble));
         }
         let Some(engine) = self.engine.clone() else { return };
         self.advance_images(&engine);
@@ -39,76 +33,39 @@ impl Actor {
             return;
         }
         self.advance_walls(&engine);
-        if matches!(self.walls, Walls::Held) {
+        if self.walls.held() {
             self.start_runs(&engine);
         }
     }
 
     fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
-        let wanted: Vec<String> =
-            self.queue.iter().map(|pending| self.parts.settings.image(pending.spec.language).to_owned()).collect();
-        let names: Vec<String> = self.images.keys().cloned().collect();
-        for name in names {
-            let Some(image) = self.images.get_mut(&name) else { continue };
-            if image.busy.is_some() {
-                continue;
-            }
-            let wanted = !self.stopping && (wanted.contains(&name) || !image.asked.is_empty());
-            match image.state {
-                ImageState::Unknown => {
-                    image.busy = Some(CancellationToken::new());
-                    let ticket = self.ticket(&name);
-                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
-                    self.spawn(
-                        Purpose::Image(name.clone()),
-                        image::look(Arc::clone(engine), name, ticket, preparation),
-                    );
-                }
-                ImageState::NotPulled | ImageState::Unprepared(_) | ImageState::Failed { .. } if wanted => {
-                    let cancel = CancellationToken::new();
-                    image.busy = Some(cancel.clone());
-                    image.state = ImageState::Pulling(PullFigure::default());
-                    let ticket = self.ticket(&name);
-                    let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases.instance);
+        let settings = &self.parts.settings;
+        let waited_for: Vec<&str> = self.queue.iter().map(|pending| settings.image(pending.spec.language)).collect();
+        for Work { name, ticket, pull } in self.images.begin(|name| waited_for.contains(&name), !self.stopping) {
+            let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
+            let (engine, purpose) = (Arc::clone(engine), Purpose::Image(name.clone()));
+            match pull {
+                None => self.spawn(purpose, image::look(engine, name, ticket, preparation)),
+                Some(cancel) => {
                     let notes = self.notes.0.clone();
-                    let pull = image::pull(Arc::clone(engine), name.clone(), ticket, preparation, notes, cancel);
-                    self.spawn(Purpose::Image(name), pull);
+                    self.spawn(purpose, image::pull(engine, name, ticket, preparation, notes, cancel));
                 }
-                ImageState::NotPulled
-                | ImageState::Unprepared(_)
-                | ImageState::Failed { .. }
-                | ImageState::Pulling(_)
-                | ImageState::Ready(_) => {}
             }
         }
-    }
-
-    /// For a new task about an image: from now on the ends of earlier ones are of no interest.
-    pub(super) fn ticket(&mut self, name: &str) -> Ticket {
-        self.tickets = self.tickets.next();
-        if let Some(image) = self.images.get_mut(name) {
-            image.ticket = self.tickets;
-        }
-        self.tickets
     }
 
     fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
-        let ready = self.images.values().find_map(|image| image.ready().cloned());
-        if let (Walls::Unproved, Some(image)) = (&self.walls, ready) {
-            self.walls = Walls::Checking;
-            let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-            self.spawn(
-                Purpose::Walls,
-                task::check_walls(check, Arc::clone(engine), image, leases, self.limits(), self.wall_failures),
-            );
-        }
+        let Some(image) = self.images.any_ready().cloned() else { return };
+        let Some(failures) = self.walls.begin() else { return };
+        let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
+        let check = task::check_walls(check, Arc::clone(engine), image, leases, self.limits(), failures);
+        self.spawn(Purpose::Walls, check);
     }
 
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() < self.concurrency {
             let (images, settings) = (&self.images, &self.parts.settings);
-            let ready =
-                |pending: &Pending| images.get(settings.image(pending.spec.language)).and_then(Image::ready).cloned();
+            let ready = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
             let Some(image) = ready(&pending) else { return };
             let mut pending = pending;
@@ -137,14 +94,14 @@ impl Actor {
 
     /// Tells the pool what to keep warm; only when that has changed.
     pub(super) fn stock(&mut self) {
-        let usable = self.enabled && !self.stopping && matches!(self.walls, Walls::Held);
+        let usable = self.enabled && !self.stopping && self.walls.held();
         let engine = if usable { self.engine.clone() } else { None };
         let stock = engine.map(|engine| Stock {
             engine,
             images: Language::ALL
                 .into_iter()
                 .filter_map(|language| {
-                    let image = self.images.get(self.parts.settings.image(language))?.ready()?;
+                    let image = self.images.ready(self.parts.settings.image(language))?;
                     Some((language, image.clone()))
                 })
                 .collect(),

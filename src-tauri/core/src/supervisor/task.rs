@@ -11,11 +11,10 @@ use crate::engine::{Engine, EngineError, ImageInfo};
 use crate::error::RunError;
 use crate::event::PullFigure;
 use crate::executor::{self, Progress};
-use crate::janitor::Janitor;
-use crate::lease::{Container, Leases, Taken};
+use crate::lease::{Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
-use super::image::{Found, Ticket};
+use super::images::{Found, Ticket};
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
@@ -147,9 +146,10 @@ impl Failure {
         match error {
             EngineError::NoImage => Self::NoImage,
             EngineError::Unavailable(trouble) => Self::Run(RunError::Engine(trouble)),
-            error @ (EngineError::NoContainer | EngineError::Refused { .. } | EngineError::Broken { .. }) => {
-                Self::Run(RunError::Internal(error.to_string()))
-            }
+            error @ (EngineError::NoContainer
+            | EngineError::DeclaresVolumes
+            | EngineError::Refused { .. }
+            | EngineError::Broken { .. }) => Self::Run(RunError::Internal(error.to_string())),
         }
     }
 }
@@ -163,20 +163,10 @@ impl From<Failure> for RunError {
     }
 }
 
-/// Removes what earlier starts of this service left behind.
-pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases, janitor: Janitor) -> Done {
-    match engine.containers().await {
-        Ok(containers) => {
-            let ours = format!("{}-", leases.instance.home);
-            let this_start = leases.instance.to_string();
-            for found in containers {
-                if found.instance.starts_with(&ours) && found.instance != this_start {
-                    warn!(container = %found.id, "removing a container that an earlier start left behind");
-                    drop(Container::found(Arc::clone(&engine), found.id, janitor.clone()));
-                }
-            }
-        }
-        Err(error) => warn!(%error, "could not look for containers that were left behind"),
+/// Removes what earlier starts of this service left behind, and what this one has lost.
+pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases) -> Done {
+    if let Err(error) = leases.janitor.sweep(&engine, &leases.instance).await {
+        warn!(%error, "could not look for containers that were left behind");
     }
     Done::Swept
 }
@@ -196,9 +186,25 @@ pub(super) async fn check_walls(
     Done::Walls { engine, image: image.id, result }
 }
 
-/// Answers once no container is left.
-pub(super) async fn quiet(janitor: Janitor, waiting: Vec<oneshot::Sender<()>>) -> Done {
-    janitor.idle().await;
+/// Answers once no container is left, or once that is no longer what is wanted.
+pub(super) async fn quiet(
+    engine: Option<Arc<dyn Engine>>,
+    leases: Leases,
+    void: CancellationToken,
+    waiting: Vec<oneshot::Sender<()>>,
+) -> Done {
+    let quiet = async {
+        leases.janitor.idle().await;
+        if let Some(engine) = engine {
+            // One whose making was never answered is in nobody's book.
+            sweep(engine, leases.clone()).await;
+            leases.janitor.idle().await;
+        }
+    };
+    tokio::select! {
+        () = quiet => {}
+        () = void.cancelled() => {}
+    }
     for reply in waiting {
         let _ = reply.send(());
     }

@@ -1,6 +1,9 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod images;
+mod leftovers;
 mod owner;
+mod walls;
 
 use super::*;
 use crate::engine::fake::Fake;
@@ -240,73 +243,6 @@ async fn a_client_with_its_share_waiting_is_refused_and_another_is_served() {
 }
 
 #[tokio::test]
-async fn off_kills_what_runs_refuses_what_waits_and_leaves_no_container() {
-    let rig = Rig::new();
-    let running = [rig.start(1, "out before\nhang"), rig.start(1, "hang")];
-    rig.running(2).await;
-    let waiting = rig.start(2, "exit 0");
-    rig.queued(1).await;
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
-    for run in running {
-        let outcome = run.result().await.unwrap();
-        assert_eq!((outcome.status, outcome.exit_code), (Status::Cancelled, 137));
-    }
-    assert_eq!(waiting.result().await, Err(RunError::Off));
-    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Off));
-    rig.supervisor.set_enabled(true).await;
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-}
-
-#[tokio::test]
-async fn off_while_a_container_is_being_made_leaves_none() {
-    let rig = Rig::new();
-    rig.fake.set_start_delay(Duration::from_millis(200));
-    let run = rig.start(1, "exit 0");
-    rig.running(1).await;
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
-    assert_eq!(run.status().await, Status::Cancelled);
-}
-
-#[tokio::test]
-async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake
-        .script_pull(PYTHON, vec![layer(LayerStep::Downloading { current: 1, total: 2 }), layer(LayerStep::Complete)]);
-    let runs: Vec<Started> = (0..10).map(|client| rig.start(client, "exit 0")).collect();
-    for run in runs {
-        assert_eq!(run.status().await, Status::Ok);
-    }
-    assert_eq!(rig.fake.pulls_begun(), 1);
-}
-
-#[tokio::test]
-async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
-    let rig = Rig::with(Fake::new().with_image(SHELL), |_| ());
-    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Waiting), Err(PullError::RateLimited)]);
-    let runs = [rig.start(1, "exit 0"), rig.start(2, "exit 0")];
-    let shell = rig.start_spec(1, spec(Language::Shell, "exit 0"));
-    for run in runs {
-        let error = run.result().await.unwrap_err();
-        assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::RateLimited });
-    }
-    assert_eq!(shell.status().await, Status::Ok);
-    rig.fake.script_pull(PYTHON, vec![]);
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-}
-
-#[tokio::test]
-async fn an_image_that_was_removed_is_fetched_once_more() {
-    let rig = Rig::new();
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    rig.fake.forget_image(PYTHON);
-    rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Complete)]);
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    assert_eq!(rig.fake.pulls_begun(), 1);
-}
-
-#[tokio::test]
 async fn cancel_ends_a_running_or_waiting_run_of_the_same_client_only() {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
     let running = rig.start(1, "hang");
@@ -361,28 +297,6 @@ async fn an_engine_that_is_lost_answers_whoever_waits() {
     running.call.abort();
 }
 
-#[derive(Debug)]
-struct NoWall;
-
-#[async_trait]
-impl WallCheck for NoWall {
-    async fn check(&self, engine: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
-        let endpoint = engine.endpoint().clone();
-        Err(RunError::Engine(EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }))
-    }
-}
-
-#[tokio::test]
-async fn an_engine_without_a_wall_runs_nothing() {
-    let rig = Rig::checked(Fake::new().with_image(PYTHON), Arc::new(NoWall), |_| ());
-    for _ in 0..2 {
-        let error = rig.start(1, "exit 0").result().await.unwrap_err();
-        assert!(matches!(error, RunError::Engine(EngineTrouble::WallMissing { .. })), "{error:?}");
-    }
-    assert_eq!(rig.fake.created(), 0);
-    assert!(matches!(rig.supervisor.snapshot().engine, EngineState::Trouble(EngineTrouble::WallMissing { .. })));
-}
-
 #[tokio::test]
 async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
     let rig = Rig::new();
@@ -392,27 +306,6 @@ async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
     assert_eq!(rig.containers().await, 0);
     assert_eq!(running.status().await, Status::Cancelled);
     assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::ShuttingDown));
-}
-
-#[tokio::test]
-async fn what_an_earlier_start_left_is_swept_and_what_others_own_is_not() {
-    let fake = Fake::new().with_image(PYTHON);
-    for (home, boot) in [("home", "before"), ("home", "boot"), ("neighbour", "before")] {
-        let spec = crate::engine::ContainerSpec {
-            image: PYTHON.into(),
-            language: Language::Python,
-            limits: limits(),
-            instance: InstanceId { home: home.into(), boot: boot.into() },
-            run: RunId::generate(),
-        };
-        fake.create(&spec).await.unwrap();
-    }
-    let rig = Rig::with(fake, |_| ());
-    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
-    rig.supervisor.set_enabled(false).await;
-    let mut left: Vec<String> = rig.fake.containers().await.unwrap().into_iter().map(|found| found.instance).collect();
-    left.sort();
-    assert_eq!(left, ["home-boot", "neighbour-before"]);
 }
 
 #[tokio::test]
@@ -461,20 +354,6 @@ async fn a_flood_that_overtakes_the_start_line_is_judged_once_that_is_read() {
 }
 
 #[tokio::test]
-async fn a_removal_that_fails_is_tried_again() {
-    let rig = Rig::new();
-    let run = rig.start(1, "hang");
-    rig.running(1).await;
-    rig.fake.set_trouble(Some(not_running()));
-    assert!(rig.supervisor.stop(run.id).await);
-    assert_eq!(run.status().await, Status::Cancelled);
-    assert_eq!(rig.fake.containers().await, Err(EngineError::Unavailable(not_running())));
-    rig.fake.set_trouble(None);
-    rig.supervisor.set_enabled(false).await;
-    assert_eq!(rig.containers().await, 0);
-}
-
-#[tokio::test]
 async fn a_warm_container_that_dies_under_a_call_is_made_good() {
     let rig = Rig::new();
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
@@ -494,50 +373,6 @@ async fn a_warm_container_that_dies_under_a_call_is_made_good() {
 }
 
 #[tokio::test]
-async fn a_language_that_needs_it_runs_in_an_image_that_was_prepared_once() {
-    const GO: &str = "golang:1.24-bookworm";
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(GO, vec![]);
-    for _ in 0..3 {
-        let outcome = rig.start_spec(1, spec(Language::Go, "exit 0")).result().await.unwrap();
-        assert_eq!(outcome.image, format!("{GO}@sha256:digest-of-{GO}"), "an agent hears of the official image");
-    }
-    assert_eq!((rig.fake.pulls_begun(), rig.fake.derived()), (1, 1));
-}
-
-#[tokio::test]
-async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
-    let rig = Rig::with(Fake::new().with_image("golang:1.24-bookworm"), |_| ());
-    rig.fake.refuse_to_derive();
-    assert_eq!(rig.start_spec(1, spec(Language::Go, "exit 0")).status().await, Status::Ok);
-    assert_eq!(rig.fake.pulls_begun(), 0, "the image was here");
-}
-
-/// A check that fails for a reason of its own: the image is gone, say.
-#[derive(Debug, Default)]
-struct Failing(std::sync::atomic::AtomicU32);
-
-#[async_trait]
-impl WallCheck for Failing {
-    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
-        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0..=1 => Err(RunError::Internal("the image is not there".into())),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_wall_check_without_a_result_is_made_again_but_not_in_a_spin() {
-    let check = Arc::new(Failing::default());
-    let rig = Rig::checked(Fake::new().with_image(PYTHON), check.clone(), |_| ());
-    tokio::time::timeout(Duration::from_secs(5), async { while rig.start(1, "exit 0").result().await.is_err() {} })
-        .await
-        .expect("the third check to hold");
-    assert_eq!(check.0.load(std::sync::atomic::Ordering::Relaxed), 3);
-}
-
-#[tokio::test]
 async fn limits_that_were_lowered_reach_runs_that_wait() {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
     let first = rig.start(1, "wait gate");
@@ -550,18 +385,4 @@ async fn limits_that_were_lowered_reach_runs_that_wait() {
     rig.fake.open("gate");
     assert_eq!(first.result().await.unwrap().limits.memory_bytes, 512 << 20);
     assert_eq!(waiting.result().await.unwrap().limits.memory_bytes, 64 << 20);
-}
-
-#[tokio::test]
-async fn what_becomes_of_a_pull_on_an_engine_that_was_left_is_no_word_about_the_next_one() {
-    let rig = Rig::with(Fake::new(), |_| ());
-    rig.fake.script_pull(PYTHON, vec![Err(PullError::RateLimited)]);
-    rig.fake.hold_pulls();
-    let run = rig.start(1, "out from the other");
-    let pulling = |snapshot: &Snapshot| matches!(snapshot.images[0].state, crate::event::ImageState::Pulling(_));
-    rig.until(pulling).await;
-    let other = Fake::new().with_image(PYTHON);
-    rig.connections.send_replace(ready(&other));
-    rig.fake.open("pull");
-    assert_eq!(run.result().await.unwrap().stdout.bytes, "from the other\n");
 }

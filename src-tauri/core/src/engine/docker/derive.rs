@@ -1,4 +1,4 @@
-//! Makes an image of another. Whatever becomes of it, and of whoever asked, the container that it takes is removed.
+//! Makes an image of another. Whatever becomes of it, the container that it takes is removed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{CREATE_DEADLINE, Docker, START_DEADLINE};
+use super::{CREATE_DEADLINE, Docker, START_DEADLINE, container_name};
 use crate::engine::{ContainerId, Derivation, Engine, EngineError, container};
 
 /// Compiling Go's standard library takes half a minute on two cores.
@@ -16,22 +16,19 @@ const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
 const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
 
-pub(super) async fn derive(docker: &Docker, derivation: &Derivation) -> Result<(), EngineError> {
-    let (docker, derivation) = (docker.clone(), derivation.clone());
-    // A task of its own, so that a caller who gives up leaves no container behind: the script is ended then.
-    let given_up = CancellationToken::new();
-    let _guard = given_up.clone().drop_guard();
-    let whole = tokio::spawn(async move {
-        let options = None::<CreateContainerOptions>;
-        let call = docker.client.create_container(options, container::preparing(&derivation));
-        let id = ContainerId(docker.within(CREATE_DEADLINE, "create a container", call).await?.id);
-        let made = tokio::select! {
-            () = given_up.cancelled() => refused("it was cancelled".into()),
-            made = make(&docker, &id, &derivation.name) => made,
-        };
-        docker.remove(&id).await.and(made)
-    });
-    whole.await.unwrap_or_else(|error| refused(error.to_string()))
+pub(super) async fn derive(
+    docker: &Docker,
+    derivation: &Derivation,
+    given_up: &CancellationToken,
+) -> Result<(), EngineError> {
+    let options = CreateContainerOptions { name: Some(container_name(derivation.run)), ..Default::default() };
+    let call = docker.client.create_container(Some(options), container::preparing(derivation));
+    let id = ContainerId(docker.within(CREATE_DEADLINE, "create a container", call).await?.id);
+    let made = tokio::select! {
+        () = given_up.cancelled() => refused("it was cancelled".into()),
+        made = make(docker, &id, &derivation.name) => made,
+    };
+    docker.remove(&id).await.and(made)
 }
 
 async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), EngineError> {

@@ -25,6 +25,7 @@ use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::health::Connector;
 use super::{
@@ -67,7 +68,7 @@ pub struct Docker {
     memory_bytes: u64,
 }
 
-/// The name of a run's container. Known beforehand, so a creation whose answer was lost can be removed by it.
+/// The name of a run's container, for a person who looks at the engine's own list.
 pub fn container_name(run: RunId) -> String {
     format!("sandtray-{run}")
 }
@@ -180,7 +181,6 @@ fn check_version(endpoint: &Endpoint, version: &SystemVersion) -> Result<(), Eng
     }
 }
 
-/// The engine makes a volume for each in every container, whatever the container's own config says.
 fn declares_volumes(image: &ImageInspect) -> bool {
     image.config.as_ref().and_then(|config| config.volumes.as_ref()).is_some_and(|volumes| !volumes.is_empty())
 }
@@ -226,8 +226,7 @@ impl Engine for Docker {
         };
         let image = self.within(IMAGE_DEADLINE, "look for an image", call).await?;
         if image.as_ref().is_some_and(declares_volumes) {
-            let message = "it declares volumes: places on the host's disk that a program could write to".into();
-            return Err(EngineError::Refused { doing: "use this image", message });
+            return Err(EngineError::DeclaresVolumes);
         }
         Ok(image.map(|image| ImageInfo {
             id: image.id.unwrap_or_default(),
@@ -254,8 +253,8 @@ impl Engine for Docker {
         self.within(REMOVE_IMAGE_DEADLINE, "remove an image", call).await
     }
 
-    async fn derive(&self, derivation: &Derivation) -> Result<(), EngineError> {
-        derive::derive(self, derivation).await
+    async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        derive::derive(self, derivation, given_up).await
     }
 
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {

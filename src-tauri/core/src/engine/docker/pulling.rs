@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::errors::engine_error;
 use super::{Docker, names};
 use crate::engine::pull::PullFold;
-use crate::engine::{Engine, LayerEvent, PullError};
+use crate::engine::{Engine, EngineError, LayerEvent, PullError};
 
 pub(super) fn pull(docker: Docker, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>> {
     if !names::is_plausible(name) {
@@ -85,6 +85,7 @@ async fn missing(docker: Docker, name: String) -> Option<PullError> {
     match docker.image(&name).await {
         Ok(Some(_)) => None,
         Ok(None) => Some(PullError::Other { message: "the engine ended the pull without an image.".into() }),
+        Err(EngineError::DeclaresVolumes) => Some(PullError::DeclaresVolumes),
         Err(error) => Some(PullError::Other { message: error.to_string() }),
     }
 }

@@ -85,7 +85,7 @@ impl Engine for Scripted {
     async fn remove_image(&self, _: &str) -> Result<(), EngineError> {
         unreachable!("health removes nothing")
     }
-    async fn derive(&self, _: &crate::engine::Derivation) -> Result<(), EngineError> {
+    async fn derive(&self, _: &crate::engine::Derivation, _: &CancellationToken) -> Result<(), EngineError> {
         unreachable!("health creates nothing")
     }
 

@@ -192,3 +192,14 @@ fn what_tar_could_not_read_is_told() {
     ];
     assert_eq!(read(&stream, 1000).0, harvest(&[], &skipped));
 }
+
+#[test]
+fn names_are_kept_up_to_a_bound_of_all_their_bytes() {
+    let folder = format!("sandbox/out/{}", vec!["d".repeat(250); 15].join("/"));
+    let entries: Vec<Vec<u8>> = (0..20).map(|at| long(b'0', format!("{folder}/{at:02}").as_bytes(), b"x")).collect();
+    let (harvest, done) = read(&with_end(&entries), 1 << 20);
+    assert!(done);
+    // Each is 3,767 bytes long below out/.
+    assert_eq!((harvest.files.len(), harvest.skipped.len()), (MAX_NAMES / 3767, 20 - MAX_NAMES / 3767));
+    assert!(harvest.skipped.iter().all(|skipped| skipped.reason == SkipReason::TooMany));
+}

@@ -62,7 +62,7 @@ async fn an_image_that_is_here_and_not_prepared_says_so_until_somebody_wants_it(
     let unprepared =
         |snapshot: &Snapshot| matches!(go(snapshot), ImageState::Unprepared(info) if info.size_bytes == 1000);
     rig.until(unprepared).await;
-    rig.fake.hold_to_derive();
+    rig.fake.hold_derivations();
     let run = rig.start_spec(1, spec(Language::Go, "exit 0"));
     rig.until(|snapshot| go(snapshot) == ImageState::Pulling(PullFigure::PREPARING)).await;
     // Cancelled, it is still here.

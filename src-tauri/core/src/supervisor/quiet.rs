@@ -1,0 +1,69 @@
+//! The switch, and that off and shutdown leave no container: what they end, whom they tell and when, and the sweeps.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::error::RunError;
+use crate::event::Event;
+
+use super::actor::{Actor, Purpose};
+use super::task;
+
+/// How often containers that nobody has are looked for. One list a minute costs an engine nothing.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+impl Actor {
+    pub(super) fn enable(&mut self, enabled: bool, reply: oneshot::Sender<()>) {
+        if self.enabled != enabled {
+            self.enabled = enabled;
+            self.tell(Event::EnabledChanged { enabled });
+        }
+        if enabled {
+            self.no_quiet();
+            self.walls.doubt();
+            (self.parts.nudge)();
+            let _ = reply.send(());
+        } else {
+            self.end_everything(&RunError::Off);
+            self.quiet.push(reply);
+        }
+    }
+
+    /// Answers who waits for the last container to go: on again, that may never be. A shutdown waits on.
+    fn no_quiet(&mut self) {
+        if !self.stopping {
+            std::mem::take(&mut self.noise).cancel();
+            for reply in self.quiet.drain(..) {
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    /// Kills what runs, refuses what waits, stops fetching.
+    pub(super) fn end_everything(&mut self, error: &RunError) {
+        for live in self.live.values() {
+            live.cancel.cancel();
+        }
+        self.refuse_waiting(error, |_| true);
+        self.images.cancel_all();
+    }
+
+    /// Looks for containers that nobody has.
+    pub(super) fn sweep(&mut self) {
+        self.next_sweep = Instant::now() + SWEEP_EVERY;
+        if let Some(engine) = self.engine.clone() {
+            self.spawn(Purpose::Other, task::sweep(engine, self.parts.leases.clone()));
+        }
+    }
+
+    /// Tells those who wait for quiet, once nothing runs and nothing is left to remove.
+    pub(super) fn settle(&mut self) {
+        if self.quiet.is_empty() || !self.live.is_empty() {
+            return;
+        }
+        let (quiet, noise) = (std::mem::take(&mut self.quiet), self.noise.clone());
+        self.spawn(Purpose::Other, task::quiet(self.engine.clone(), self.parts.leases.clone(), noise, quiet));
+    }
+}
