@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { diskUsed, headline, troubleHint, troubleTitle, verdictSentence, verdictWord } from './words';
+import { diskUsed, faultSentence, headline, troubleHint, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -105,6 +105,13 @@ describe('words', () => {
       "Docker isn't running.", "Docker isn't answering.", `The engine at ${at} can't be used: too old.`,
     ]);
     expect(troubleTitle({ trouble: 'absent', message: "Docker isn't installed.", hint: '', looked_at: [] })).toBe("Docker isn't installed.");
+  });
+
+  it('call a setting what the page calls it', () => {
+    const together = { field: 'limits.files_mb', message: 'and limits.output_kb together make replies larger than 16 MB; lower one' };
+    const said = '“Files” and “Output” together make replies larger than 16 MB; lower one.';
+    expect([faultSentence('limits.files_mb', together), faultSentence('limits.output_kb', together)]).toEqual([said, said]);
+    expect(faultSentence('warm', { field: 'warm', message: 'must be from 0 to 64' })).toBe('It must be from 0 to 64.');
   });
 
   it('name a command once', () => {

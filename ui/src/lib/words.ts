@@ -1,7 +1,7 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
 import { bytes, plural, seconds } from './format';
-import type { ImageView, OwnerSnapshot, RunRow, SkipReason, Status, TroubleView } from './ipc/types';
+import type { Fault, ImageView, OwnerSnapshot, RunRow, SkipReason, Status, TroubleView } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -152,6 +152,15 @@ export function runTitle(run: { label: string | null; language: string }): strin
 export function diskUsed(images: readonly ImageView[]): number {
   return images.reduce((sum, image) => sum + ('size_bytes' in image ? image.size_bytes : 0), 0);
 }
+
+/** What the app says of a setting, in the words of the page: its fields have other names there than in the file. */
+export function faultSentence(field: string, { field: at, message }: Fault): string {
+  const named = message.replace(/limits\.\w+/g, (key) => FIELDS[key] ?? key);
+  const subject = at === field && named === message ? 'It' : (FIELDS[at] ?? 'It');
+  return `${subject} ${named}.`;
+}
+
+const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'limits.files_mb': '“Files”' };
 
 /** Why something that the program left is not among its files. */
 export const SKIPPED: Record<SkipReason, string> = {

@@ -3,6 +3,7 @@
 export type { CommandError } from './generated/CommandError';
 export type { EngineFacts } from './generated/EngineFacts';
 export type { EngineView } from './generated/EngineView';
+export type { Fault } from './generated/Fault';
 export type { FileView } from './generated/FileView';
 export type { HistoryFilter } from './generated/HistoryFilter';
 export type { HistoryPage } from './generated/HistoryPage';

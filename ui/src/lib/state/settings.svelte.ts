@@ -2,6 +2,7 @@
 
 import { applySettings, asError, readSettings } from '../ipc/client';
 import type { CommandError, Settings } from '../ipc/types';
+import { faultSentence } from '../words';
 
 class SettingsState {
   saved = $state.raw<Settings | null>(null);
@@ -43,7 +44,7 @@ class SettingsState {
       const { message, hint, faults } = asError(error);
       // Shown beside what was changed, even where the app names another field: that one may not be in view.
       const own = faults.find((fault) => fault.field === field) ?? faults[0];
-      this.fault(field, own ? `It ${own.message}.` : [message, hint].filter(Boolean).join(' '));
+      this.fault(field, own ? faultSentence(field, own) : [message, hint].filter(Boolean).join(' '));
       return false;
     }
   }
