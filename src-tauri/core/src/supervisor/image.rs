@@ -21,7 +21,7 @@ use crate::run::RunId;
 use crate::settings::Settings;
 
 use super::images::Ticket;
-use super::task::{Done, Note};
+use super::task::{Done, Note, pause_after};
 
 /// An engine reports each layer many times a second; a window needs ten.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -101,7 +101,9 @@ pub(super) async fn look(
     image: String,
     ticket: Ticket,
     preparation: Option<Preparation>,
+    failures: u32,
 ) -> Done {
+    pause_after(failures).await;
     let found = async {
         match (engine.image(&image).await?, preparation) {
             (Some(base), Some(preparation)) => preparation.find(engine.as_ref(), &base).await,
