@@ -27,9 +27,10 @@ demo: setup ## run a program in a sandbox, with an engine and images made here i
 test: setup-app ## every check and every test, on a real engine
 	@tests/bench/test.sh
 
-bench: setup ## measure how long runs take
+bench: setup-app ## measure calls, the history and the app, all as they are shipped
 	@tests/bench/up.sh
-	cargo build --release -p sandtray -p sandtray-tests --bins
+	@tests/bench/release.sh
+	cargo build --release --locked -p sandtray-tests --bins
 	target/release/bench
 
 screenshots: setup-app ## a picture of every page and state, in ui/shots

@@ -93,7 +93,7 @@ async fn serve(app: &AppHandle, service: Service, first_start: bool) {
     }
 }
 
-fn state_of(failure: &StartError) -> ServiceView {
+pub(crate) fn state_of(failure: &StartError) -> ServiceView {
     let message = failure.to_string();
     match failure {
         StartError::Instance(InstanceError::AlreadyRunning { .. }) => ServiceView::Elsewhere {

@@ -9,10 +9,13 @@ mod act;
 mod commands;
 mod desk;
 mod host;
+mod login;
 mod menu;
 mod notify;
 mod panel;
 mod picture;
+#[cfg(target_os = "linux")]
+mod remains;
 mod signals;
 mod speed;
 mod text;
@@ -24,7 +27,6 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use tauri::{AppHandle, Builder, Manager, RunEvent, Wry, generate_context, generate_handler};
-use tauri_plugin_autostart::MacosLauncher;
 use tauri_plugin_window_state::StateFlags;
 use tracing::error;
 use tracing_subscriber::EnvFilter;
@@ -53,13 +55,16 @@ pub fn run() -> ExitCode {
 
 fn builder() -> Builder<Wry> {
     let size = StateFlags::SIZE | StateFlags::POSITION | StateFlags::MAXIMIZED;
-    Builder::default()
+    let builder = Builder::default()
         // First: a second start must reach the first before it does anything at all.
         .plugin(tauri_plugin_single_instance::init(|app, _, _| come_forward(app)))
-        .plugin(tauri_plugin_autostart::init(MacosLauncher::LaunchAgent, None))
         .plugin(tauri_plugin_clipboard_manager::init())
         .plugin(tauri_plugin_dialog::init())
-        .plugin(tauri_plugin_window_state::Builder::new().with_state_flags(size).build())
+        .plugin(tauri_plugin_window_state::Builder::new().with_state_flags(size).build());
+    #[cfg(not(target_os = "linux"))]
+    let builder =
+        builder.plugin(tauri_plugin_autostart::init(tauri_plugin_autostart::MacosLauncher::LaunchAgent, None));
+    builder
         .invoke_handler(generate_handler![
             overview::subscribe,
             overview::set_enabled,

@@ -124,11 +124,13 @@ fn others(snapshot: &OwnerSnapshot) -> Option<Item> {
 
 fn pull(title: &str, state: &ImageStateView) -> Option<Item> {
     match state {
+        ImageStateView::Preparing => Some(Item::Words(format!("Preparing {title}"))),
         ImageStateView::Pulling { fraction, .. } => {
             Some(Item::Words(format!("Fetching {title}: {:.0} %", (fraction * 100.0).floor())))
         }
         ImageStateView::Unknown
         | ImageStateView::NotPulled
+        | ImageStateView::Unprepared { .. }
         | ImageStateView::Ready { .. }
         | ImageStateView::Failed { .. } => None,
     }

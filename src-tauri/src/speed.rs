@@ -50,7 +50,7 @@ mod tests {
     use sandtray_core::event::PullFigure;
 
     fn pulling(downloaded_bytes: u64) -> ImageStatus {
-        let figure = PullFigure { fraction: 0.1, downloaded_bytes, total_bytes: 1000 };
+        let figure = PullFigure { fraction: 0.1, downloaded_bytes, total_bytes: 1000, preparing: false };
         ImageStatus { language: Language::Go, image: "go".into(), state: ImageState::Pulling(figure) }
     }
 

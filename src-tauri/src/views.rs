@@ -1,6 +1,6 @@
 //! What goes on for the open window's sake: its subscription and the runs it watches. All of it ends with the window.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -15,15 +15,20 @@ pub(crate) struct Views(Mutex<View>);
 struct View {
     /// Of the window, or of its page: a reload subscribes anew.
     page: CancellationToken,
-    watched: HashMap<String, CancellationToken>,
+    watched: BTreeMap<WatchId, CancellationToken>,
+    last: WatchId,
 }
+
+/// One watch of one run. Numbers are not given twice, so the end of one watch never ends another of the same run, in whatever
+/// order the page's calls arrive.
+pub(crate) type WatchId = u32;
 
 impl Views {
     /// A new page: whatever an earlier one began ends.
     pub(crate) fn begin(&self) -> CancellationToken {
         let mut view = self.view();
         view.page.cancel();
-        *view = View::default();
+        *view = View { last: view.last, ..View::default() };
         view.page.clone()
     }
 
@@ -31,22 +36,21 @@ impl Views {
         self.view().page.cancel();
     }
 
-    /// Watching the same run again ends the earlier watch. `None` where too many are watched.
-    pub(crate) fn watch(&self, run: &str) -> Option<CancellationToken> {
+    /// `None` where too many are watched.
+    pub(crate) fn watch(&self) -> Option<(WatchId, CancellationToken)> {
         let mut view = self.view();
         view.watched.retain(|_, watch| !watch.is_cancelled());
-        if view.watched.len() >= MAX_WATCHED && !view.watched.contains_key(run) {
+        if view.watched.len() >= MAX_WATCHED {
             return None;
         }
-        let watch = view.page.child_token();
-        if let Some(earlier) = view.watched.insert(run.to_owned(), watch.clone()) {
-            earlier.cancel();
-        }
-        Some(watch)
+        view.last += 1;
+        let (id, watch) = (view.last, view.page.child_token());
+        view.watched.insert(id, watch.clone());
+        Some((id, watch))
     }
 
-    pub(crate) fn unwatch(&self, run: &str) {
-        if let Some(watch) = self.view().watched.remove(run) {
+    pub(crate) fn unwatch(&self, id: WatchId) {
+        if let Some(watch) = self.view().watched.remove(&id) {
             watch.cancel();
         }
     }
@@ -64,24 +68,35 @@ mod tests {
     fn a_new_page_ends_what_the_old_one_watched() {
         let views = Views::default();
         let page = views.begin();
-        let watch = views.watch("a").unwrap();
+        let (old, watch) = views.watch().unwrap();
         let next = views.begin();
         assert!(page.is_cancelled() && watch.is_cancelled() && !next.is_cancelled());
+        let (new, watch) = views.watch().unwrap();
+        views.unwatch(old);
+        assert!(new != old && !watch.is_cancelled(), "what the old page still asks for is not the new one's");
         views.end();
         assert!(next.is_cancelled());
     }
 
     #[test]
-    fn one_run_is_watched_once_and_only_so_many_at_a_time() {
+    fn the_end_of_one_watch_leaves_a_later_one_of_the_same_run() {
         let views = Views::default();
-        let first = views.watch("a").unwrap();
-        let again = views.watch("a").unwrap();
-        assert!(first.is_cancelled() && !again.is_cancelled());
-        let others: Vec<_> = (1..MAX_WATCHED).map(|run| views.watch(&run.to_string()).unwrap()).collect();
-        assert!(views.watch("one more").is_none());
-        others[0].cancel();
-        assert!(views.watch("one more").is_some());
-        views.unwatch("a");
-        assert!(again.is_cancelled());
+        let (first, left) = views.watch().unwrap();
+        let (_, opened_again) = views.watch().unwrap();
+        views.unwatch(first);
+        views.unwatch(first);
+        assert!(left.is_cancelled() && !opened_again.is_cancelled());
+    }
+
+    #[test]
+    fn only_so_many_are_watched_at_a_time() {
+        let views = Views::default();
+        let watches: Vec<_> = (0..MAX_WATCHED).map(|_| views.watch().unwrap()).collect();
+        assert!(views.watch().is_none());
+        // One that ended by itself, and one that was let go.
+        watches[0].1.cancel();
+        assert!(views.watch().is_some() && views.watch().is_none());
+        views.unwatch(watches[1].0);
+        assert!(views.watch().is_some());
     }
 }

@@ -48,6 +48,8 @@ fn make(app: &AppHandle) -> tauri::Result<()> {
     window.on_window_event(move |event| {
         if let WindowEvent::Destroyed = event {
             app.state::<Desk>().views.end();
+            #[cfg(target_os = "linux")]
+            crate::remains::end_later(&app);
         }
     });
     Ok(())
@@ -71,6 +73,11 @@ fn set_theme(window: &WebviewWindow, theme: Theme) -> tauri::Result<()> {
         Theme::Light => Some(tauri::Theme::Light),
         Theme::Dark => Some(tauri::Theme::Dark),
     })
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn is_open(app: &AppHandle) -> bool {
+    app.get_webview_window(LABEL).is_some()
 }
 
 pub(crate) fn is_in_front(app: &AppHandle) -> bool {

@@ -1,10 +1,13 @@
-//! What the suites share: a whole service on a real engine with agents on its socket, a scripted product without one, and
-//! what every engine owes the product.
+//! What the suites and the bench share: a whole service on a real engine with agents on its socket, a desktop with a real
+//! window and a real tray, a scripted product without an engine, and what every engine owes the product.
 
 #[cfg(unix)]
 pub mod between;
 pub mod contract;
 pub mod delay;
+#[cfg(target_os = "linux")]
+pub mod desktop;
+pub mod long_history;
 pub mod rig;
 #[cfg(unix)]
 pub mod scripted;

@@ -277,7 +277,7 @@ fn snapshot() -> Snapshot {
 }
 
 pub fn pulling(fraction: f64) -> ImageStatus {
-    let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20 };
+    let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20, preparing: false };
     ImageStatus { language: Language::Python, image: "python:3.12-slim".into(), state: ImageState::Pulling(figure) }
 }
 

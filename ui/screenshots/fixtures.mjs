@@ -1,5 +1,9 @@
-// Every state of the window that has a design, as what the app would say in it.
+// Every state of the window that has a design, as what the app would say in it. Its sentences are the app's own: said.json is
+// written by a test of the app.
 
+import { readFileSync } from 'node:fs';
+
+const said = JSON.parse(readFileSync(new URL('said.json', import.meta.url), 'utf8'));
 const now = Date.now();
 const MB = 2 ** 20;
 const GB = 2 ** 30;
@@ -8,30 +12,22 @@ const endpoint = { url: 'unix:///var/run/docker.sock', found: 'the default socke
 const engine = {
   state: 'ready', name: 'Docker', version: '27.3.1', api_version: '1.47', endpoint, os: 'linux', arch: 'x86_64', cpus: 8, memory_bytes: 16 * GB,
 };
-const image = (language, title, language_version, name, state) => ({ language, title, language_version, image: name, ...state });
-const ready = (mb, short_digest) => ({ state: 'ready', size_bytes: mb * MB, short_digest });
-const images = [
-  image('python', 'Python', '3.12', 'python:3.12-slim', ready(131, 'a1b2c3d4e5f6')),
-  image('javascript', 'JavaScript', 'Node 22', 'node:22-slim', ready(226, '9f31c08ab77e')),
-  image('shell', 'Shell', 'POSIX sh on Alpine', 'alpine:3.22', ready(8.1, '4bcff63911fc')),
-  image('go', 'Go', '1.21 or later', 'golang:1.24-bookworm', { state: 'not_pulled' }),
-  image('rust', 'Rust', '1.75 or later, edition 2021', 'rust:1.90-slim-bookworm', { state: 'not_pulled' }),
-];
-const allOf = (state) => images.map(({ language, title, language_version, image: name }) => image(language, title, language_version, name, state));
-const withImages = (changes) =>
-  images.map((row) => (changes[row.language] ? image(row.language, row.title, row.language_version, row.image, changes[row.language]) : row));
+const ready = (mb, short_digest) => ({ state: 'ready', size_bytes: Math.round(mb * MB), short_digest });
+const here = {
+  python: ready(131, 'a1b2c3d4e5f6'),
+  javascript: ready(226, '9f31c08ab77e'),
+  shell: ready(8.1, '4bcff63911fc'),
+  go: { ...ready(417, '6b02678e8529'), state: 'unprepared' },
+};
+const withImages = (changes) => said.images.map((image) => ({ ...image, ...(changes[image.language] ?? here[image.language]) }));
+const allOf = (state) => said.images.map((image) => ({ ...image, ...state }));
+const images = withImages({});
 
 const snapshot = {
   version: '0.1.0', first_start: false, service: { state: 'here' }, enabled: true, engine, warm: 2, images, running: [], queued: [], notices: [],
   socket: '/run/user/1000/sandtray/agent.sock',
 };
-const settings = {
-  version: 1, enabled: true,
-  limits: { seconds: 60, cpus: 1, memory_mb: 512, processes: 128, output_kb: 64, files_mb: 5 },
-  concurrency: null, queue: 64, images: {}, engine: null,
-  history: { keep: 'everything', max_runs: 100_000, max_mb: 1024, max_days: 90 },
-  notifications: true, start_at_login: false, theme: 'system',
-};
+const settings = { ...said.settings, enabled: true };
 const row = {
   run_id: 'r0', at_ms: now - 60_000, client: 'claude-desktop', client_pid: 4312, client_program: '/opt/agents/desktop', language: 'python',
   label: null, status: 'ok', error: null, exit_code: 0, seconds: 0.214, queued_seconds: 0.012, memory_bytes: 31 * MB, cpu_seconds: 0.19, oom_kills: 0,
@@ -136,9 +132,9 @@ const recent = (count) =>
 
 const base = { now, row, rows: [], total: 0, recent: [], snapshot, settings, body };
 const busy = { ...base, total: 1284, recent: recent(128) };
-const trouble = (kind, message, hint, command_to_copy, more = {}) => ({
-  state: 'trouble', trouble: kind, message, hint, looked_at: [], ...(command_to_copy ? { command_to_copy } : {}), ...more,
-});
+const trouble = (engine) => ({ ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine });
+// Where another program is the service, this one knows nothing else.
+const elsewhere = { ...snapshot, service: said.elsewhere, enabled: false, engine: { state: 'checking' }, warm: undefined, images: [], socket: '' };
 
 /** Each: the fixture, and what is done before the picture is taken. */
 export function states(png) {
@@ -150,22 +146,16 @@ export function states(png) {
     'on-no-runs-runs': { ...base, open: 'runs' },
     overview: busy,
     'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
-    'no-engine': {
-      ...busy,
-      snapshot: { ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine: trouble('absent', 'Docker isn’t installed on this computer.', 'Install Docker (https://docs.docker.com/get-docker/) or Podman; Sandtray will notice by itself.', undefined, { looked_at: ['the default socket', 'rootless Docker', 'Podman'] }) },
-    },
-    'permission-denied': {
-      ...busy,
-      snapshot: { ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine: trouble('permission_denied', 'Docker is there, but you may not use it.', 'Add yourself to the docker group, then log out and in again.', 'sudo usermod -aG docker "$USER"', { endpoint }) },
-      act: async (page) => page.getByRole('button', { name: 'Details' }).click(),
-    },
-    'service-elsewhere': { ...busy, snapshot: { ...snapshot, warm: undefined, service: { state: 'elsewhere', message: 'Another Sandtray already runs on this computer.', hint: 'Stop it (a terminal with `sandtray serve`), then open this app again.' } } },
-    'database-set-aside': { ...busy, snapshot: { ...snapshot, notices: ['The history could not be read. It was set aside as history.db.broken-1, and a new one was begun.'] } },
+    'no-engine': { ...busy, snapshot: trouble(said.absent) },
+    'not-running': { ...busy, snapshot: trouble(said.not_running) },
+    'permission-denied': { ...busy, snapshot: trouble(said.permission_denied), act: async (page) => page.getByRole('button', { name: 'Details' }).click() },
+    'service-elsewhere': { ...base, snapshot: elsewhere },
+    'history-set-aside': { ...base, snapshot: { ...snapshot, notices: [said.set_aside] } },
     pulling: {
       ...busy,
-      snapshot: { ...snapshot, images: withImages({ javascript: { state: 'pulling', fraction: 0.61, downloaded_bytes: 52 * MB, total_bytes: 76 * MB, bytes_per_second: 14.2 * MB }, go: { state: 'pulling', fraction: 0, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0 } }) },
+      snapshot: { ...snapshot, images: withImages({ javascript: { state: 'pulling', fraction: 0.61, downloaded_bytes: 52 * MB, total_bytes: 76 * MB, bytes_per_second: 14.2 * MB }, rust: { state: 'pulling', fraction: 0, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0 }, go: { state: 'preparing' } }) },
     },
-    'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: { state: 'failed', message: 'The registry could not be reached.', hint: 'Check the internet connection, then try again.' } }) } },
+    'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: said.pull_failed }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
     'failed-run': { ...withRuns, open: 'runs', run: 'failed' },
     'run-code': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },

@@ -34,7 +34,7 @@ export function mock(fixture) {
     const status = pick(STATUSES, at * 7 + (at >> 3));
     const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
     return {
-      ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - at * 47_000, status, seconds,
+      ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - (at + 9) * 47_000, status, seconds,
       client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
       exit_code: { ok: 0, failed: 1 }[status] ?? 137,
     };
@@ -62,14 +62,17 @@ export function mock(fixture) {
       for (const text of fixture.told ?? []) send(owner, { kind: 'notice', text });
     },
     watch_run(args) {
-      const id = channelOf(args);
-      watches.set(args.runId, id);
-      for (const event of fixture.live?.[args.runId] ?? []) send(id, event);
+      const channel = channelOf(args);
+      last += 1;
+      watches.set(last, { runId: args.runId, channel });
+      for (const event of fixture.live?.[args.runId] ?? []) send(channel, event);
+      return last;
     },
+    unwatch_run: ({ watch }) => void watches.delete(watch),
     settings: () => state.settings,
     apply_settings({ settings }) {
       const faults = (fixture.refuse ?? []).filter(({ field, value }) => field.split('.').reduce((o, k) => o?.[k], settings) === value);
-      if (faults.length > 0) throw { code: 'invalid_params', message: 'A setting is out of bounds.', field: faults[0].field, faults };
+      if (faults.length > 0) throw { code: 'invalid_settings', message: `${faults[0].field} ${faults[0].message}.`, field: faults[0].field, faults };
       state.settings = settings;
       return settings;
     },
@@ -84,7 +87,7 @@ export function mock(fixture) {
       const found = fixture.records?.[runId];
       if (found) return found;
       const row = Array.from({ length: Math.min(total, 2000) }, (_, at) => rowAt(at)).find((run) => run.run_id === runId);
-      if (!row) throw { code: 'no_such_run', message: 'That run is not in the history.', faults: [] };
+      if (!row) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
       return { run: row, body: fixture.body };
     },
     run_again: () => 'made0',
@@ -106,19 +109,23 @@ export function mock(fixture) {
         listeners.set(args.event, args.handler);
         return 1;
       }
+      // The app answers in its own time, and one command may overtake another.
+      if (fixture.slow?.[command]) await new Promise((resolve) => setTimeout(resolve, fixture.slow[command]));
       if (fixture.errors?.[command]) throw fixture.errors[command];
       return answers[command]?.(args) ?? null;
     },
   };
   window.__mock = {
     calls,
-    watches,
+    watched: () => [...watches.values()].map(({ runId }) => runId).sort(),
     tell: (event) => send(owner, event),
     snapshot(change) {
       state.snapshot = { ...state.snapshot, ...change };
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });
     },
-    output: (runId, event) => send(watches.get(runId), event),
+    output(runId, event) {
+      for (const watch of watches.values()) if (watch.runId === runId) send(watch.channel, event);
+    },
     emit: (event, payload) => callbacks.get(listeners.get(event))?.({ event, id: 1, payload }),
   };
 }

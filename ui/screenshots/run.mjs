@@ -15,6 +15,7 @@ const VARIANTS = {
   'narrow-dark': { width: 720, height: 520, dark: true },
   small: { width: 900, height: 600 },
   large: { width: 1600, height: 1000 },
+  'large-dark': { width: 1600, height: 1000, dark: true },
   'text-200': { text: 2 },
   'narrow-text-200': { width: 720, height: 520, text: 2, dark: true },
 };

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 
 import { open } from './browser.mjs';
-import { parts } from './fixtures.mjs';
+import { parts, states } from './fixtures.mjs';
+import { controls, tools } from './reach.mjs';
 
 const { base, busy, snapshot, row, body, running, live, piece } = parts;
 
@@ -169,7 +170,76 @@ const list = {
       assert.ok(focus.ring, `focus on ${focus.name} is seen`);
       seen.add(focus.name);
     }
-    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Pull Go', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Pull Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    return page;
+  },
+
+  async 'every control of every page has a name, is reached by Tab and shows it'({ start }) {
+    const all = states('');
+    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'settings'];
+    let page;
+    for (const state of wanted) {
+      page = await start(all[state]);
+      await page.evaluate(tools);
+      const names = await page.evaluate(controls);
+      assert.ok(names.length > 3 && !names.includes(''), `${state}: ${JSON.stringify(names)}`);
+      const seen = new Set();
+      await page.evaluate(() => document.activeElement?.blur());
+      for (let at = 0; at < names.length + 3; at += 1) {
+        await page.keyboard.press('Tab');
+        const focus = await page.evaluate(() => window.__reach.focused());
+        if (!focus) continue;
+        assert.ok(focus.ringed, `${state}: focus on ${focus.name} is seen`);
+        seen.add(focus.at);
+      }
+      // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
+      const others = ['Code', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
+      const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
+      assert.deepEqual(missed, [], `${state}: reached by Tab`);
+    }
+    return page;
+  },
+
+  async 'the focus goes where the eye goes'({ start }) {
+    const page = await start({ ...busy, open: 'runs' }, { width: 720, height: 520 });
+    await page.evaluate(tools);
+    const focused = () => page.evaluate(() => window.__reach.focused()?.name);
+    await page.getByRole('listbox').focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Back to the list' }).waitFor();
+    await page.waitForTimeout(100);
+    await page.keyboard.press('Tab');
+    assert.equal(await focused(), 'Back to the list');
+    await page.keyboard.press('Enter');
+    await page.waitForTimeout(100);
+    assert.equal(await focused(), 'Past runs, newest first');
+    await page.keyboard.press('Enter');
+    const remove = page.getByRole('button', { name: 'Delete this run' });
+    await remove.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    assert.equal(await focused(), 'Cancel', 'the harmless answer first');
+    for (let at = 0; at < 4; at += 1) {
+      await page.keyboard.press('Tab');
+      assert.ok(['Cancel', 'Delete', undefined].includes(await focused()), 'nothing behind a question is reached');
+    }
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    assert.equal(await focused(), 'Delete this run', 'back to what asked');
+    await page.keyboard.press('Control+f');
+    assert.equal(await focused(), 'Search runs');
+    return page;
+  },
+
+  async 'no state is told by colour alone'({ start }) {
+    const page = await start({ ...busy, open: 'runs' });
+    const marks = await page.evaluate(() =>
+      [...document.querySelectorAll('[role=option] .verdict')].map((mark) => [mark.textContent.trim(), mark.querySelector('svg').innerHTML]),
+    );
+    const shapes = new Map(marks);
+    for (const word of ['Finished', 'Failed', 'Out of time', 'Out of memory']) assert.ok(shapes.has(word), word);
+    assert.equal(new Set(shapes.values()).size, shapes.size, 'each verdict has a shape of its own');
     return page;
   },
 
@@ -179,6 +249,19 @@ const list = {
     await page.keyboard.press('Control+1');
     await page.waitForTimeout(100);
     assert.equal((await calls(page, 'unwatch_run')).length, 3);
+    return page;
+  },
+
+  async 'a run that is left and opened again at once is still watched'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running }, slow: { watch_run: 80, unwatch_run: 160 }, open: 'runs', run: 'live2' });
+    for (let time = 0; time < 3; time += 1) {
+      await page.keyboard.press('Control+1');
+      await page.keyboard.press('Control+2');
+    }
+    await page.waitForTimeout(500);
+    assert.deepEqual(await page.evaluate(() => window.__mock.watched()), ['live1', 'live2', 'live3'], 'each once, none left behind');
+    await page.evaluate(() => window.__mock.output('live2', { kind: 'output', stream: 'stdout', text: 'still here\n', missed: 0 }));
+    await page.getByRole('region', { name: 'Output' }).getByText('still here').waitFor();
     return page;
   },
 
@@ -194,6 +277,42 @@ const list = {
     await page.getByRole('heading', { name: /^Finished in/ }).waitFor();
     await page.locator('[role=option]').first().getByText('Train a small classifier').waitFor();
     await page.getByText('1,285 runs').waitFor();
+    return page;
+  },
+
+  async 'files are saved and texts copied by what the app is asked for'({ start }) {
+    const file = { name: 'plots/chart.txt', size: 3, preview: { kind: 'text', text: 'abc', cut: false } };
+    const page = await start({ ...busy, rows: [{ ...row, run_id: 'one' }], records: { one: { run: { ...row, run_id: 'one' }, body: { ...body, files: [file] } } }, open: 'runs', run: 'one' });
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByText('Copied').waitFor();
+    await page.getByRole('tab', { name: 'Files' }).click();
+    await page.getByRole('button', { name: 'Save plots/chart.txt' }).click();
+    await page.getByText('Saved').waitFor();
+    assert.deepEqual(await calls(page, 'copy_text'), [{ text: body.stdout.text }]);
+    assert.deepEqual(await calls(page, 'save_file'), [{ runId: 'one', name: 'plots/chart.txt' }]);
+    return page;
+  },
+
+  async 'every number of the settings can be set, and says what it may be'({ start }) {
+    const page = await start({ ...busy, open: 'settings' });
+    for (const [label, wrong, sentence, right, saved] of [
+      ['May wait per agent', '0', 'Enter a number from 1 to 1024.', '16', (s) => s.per_client],
+      ['Kept ready', '65', 'Enter a number from 0 to 64.', '0', (s) => s.warm],
+    ]) {
+      const field = page.getByLabel(label);
+      await field.fill(wrong);
+      await field.press('Enter');
+      await page.getByText(sentence).waitFor();
+      assert.equal(await field.getAttribute('aria-invalid'), 'true');
+      await field.fill(right);
+      await field.press('Enter');
+      await page.getByText(sentence).waitFor({ state: 'detached' });
+      await page.waitForTimeout(50);
+      assert.equal(saved((await calls(page, 'apply_settings')).at(-1).settings), Number(right));
+    }
+    await page.getByLabel('Start when I log in').click();
+    await page.waitForTimeout(50);
+    assert.equal((await calls(page, 'apply_settings')).at(-1).settings.start_at_login, true);
     return page;
   },
 

@@ -55,7 +55,7 @@ impl Client {
         self.last_id += 1;
         let mut line = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }).to_string();
         if line.len() > MAX_FRAME {
-            let message = format!("The program and its files together are too large: at most {} MiB.", MAX_FRAME >> 20);
+            let message = format!("The program and its files together are too large: at most {} MB.", MAX_FRAME >> 20);
             return Err(Failure::with_hint(message, "Send fewer or smaller files."));
         }
         line.push('\n');

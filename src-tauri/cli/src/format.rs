@@ -1,13 +1,20 @@
 //! Figures for people.
 
-/// "999 B", "12 kB", "1.4 MB".
+/// "512 B", "84 KB", "1.5 MB". A KB is 1024 bytes and an MB 1024 of those: as limits are counted, and as the window counts.
 pub(crate) fn bytes(count: u64) -> String {
-    const STEPS: [(f64, &str); 3] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    match STEPS.iter().find(|(size, _)| count as f64 >= *size) {
-        None => format!("{count} B"),
-        Some((size, unit)) if count as f64 / size < 10.0 => format!("{:.1} {unit}", count as f64 / size),
-        Some((size, unit)) => format!("{:.0} {unit}", count as f64 / size),
+    const STEP: f64 = 1024.0;
+    if (count as f64) < STEP {
+        return format!("{count} B");
     }
+    let (mut value, mut unit) = (count as f64, "B");
+    for next in ["KB", "MB", "GB", "TB"] {
+        (value, unit) = (value / STEP, next);
+        if value < 999.5 {
+            break;
+        }
+    }
+    let digits = if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") };
+    format!("{} {unit}", digits.strip_suffix(".0").unwrap_or(&digits))
 }
 
 /// "0.02 s", "1.5 s", "2 min".
@@ -59,8 +66,9 @@ mod tests {
     #[test]
     fn figures_read_well() {
         assert_eq!(
-            [0, 999, 1000, 12_345, 1_400_000, 5_000_000_000].map(bytes),
-            ["0 B", "999 B", "1.0 kB", "12 kB", "1.4 MB", "5.0 GB"]
+            [0, 512, 1536, 84 << 20, 137_782_886, (1 << 20) - 102, 512 << 20, 1 << 40].map(bytes),
+            ["0 B", "512 B", "1.5 KB", "84 MB", "131 MB", "1 MB", "512 MB", "1 TB"],
+            "the same figures as in the window's test"
         );
         assert_eq!([0.016, 1.25, 120.0].map(seconds), ["0.02 s", "1.2 s", "2 min"]);
         assert_eq!(

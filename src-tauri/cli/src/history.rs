@@ -72,7 +72,7 @@ mod tests {
         let page = json!({
             "runs": [
                 { "run_id": "02", "queued_at": 60_000, "status": "ok", "language": "python", "seconds": 0.02,
-                  "memory_bytes": 9_000_000, "client": "a", "label": "x\ty" },
+                  "memory_bytes": 9 << 20, "client": "a", "label": "x\ty" },
                 { "run_id": "01", "queued_at": 0, "status": "engine_unavailable", "language": "go", "seconds": null,
                   "memory_bytes": null, "client": "b", "label": null },
             ],
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(
             text(&page, 120_000),
             "WHEN       STATUS              LANGUAGE  TIME    MEMORY  CLIENT  RUN  LABEL\n\
-             1 min ago  ok                  python    0.02 s  9.0 MB  a       02   x\u{fffd}y\n\
+             1 min ago  ok                  python    0.02 s  9 MB    a       02   x\u{fffd}y\n\
              2 min ago  engine_unavailable  go        -       -       b       01\n\
              More: sandtray history --before 1f\n"
         );

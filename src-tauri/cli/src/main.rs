@@ -93,3 +93,26 @@ fn socket_path(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
         None => Paths::of_user().and_then(|paths| paths.socket_file()).map_err(|error| Failure::new(error.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_window_offers_to_copy_is_a_command_of_ours() {
+        let page = include_str!("../../../ui/src/components/Connect.svelte");
+        let offered: Vec<&str> = page.split('`').filter(|text| text.starts_with("sandtray ")).collect();
+        assert!(!offered.is_empty());
+        for line in offered {
+            assert!(Cli::try_parse_from(words(line)).is_ok(), "{line}");
+        }
+    }
+
+    /// As a shell takes a line apart that has no other quotes than single ones.
+    fn words(line: &str) -> Vec<&str> {
+        let pieces = line.split('\'').enumerate();
+        pieces
+            .flat_map(|(at, piece)| if at % 2 == 1 { vec![piece] } else { piece.split_whitespace().collect() })
+            .collect()
+    }
+}

@@ -82,7 +82,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         file.take(MAX_READ + 1).read_to_end(&mut bytes).map_err(failed)?;
     }
     if bytes.len() as u64 > MAX_READ {
-        return Err(Failure::new(format!("{} is too large: at most {} MiB.", path.display(), MAX_READ >> 20)));
+        return Err(Failure::new(format!("{} is too large: at most {} MB.", path.display(), MAX_READ >> 20)));
     }
     Ok(bytes)
 }

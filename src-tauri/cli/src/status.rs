@@ -53,6 +53,10 @@ fn image(image: &Value) -> Vec<String> {
     let word = |value: &Value| plain(value.as_str().unwrap_or_default());
     let state = match image["state"].as_str() {
         Some("ready") => bytes(image["size_bytes"].as_u64().unwrap_or(0)),
+        Some("unprepared") => {
+            format!("{}, prepared at its first run", bytes(image["size_bytes"].as_u64().unwrap_or(0)))
+        }
+        Some("pulling") if image["preparing"] == true => "being prepared".into(),
         Some("pulling") => format!("being fetched, {:.0}%", image["fraction"].as_f64().unwrap_or(0.0) * 100.0),
         Some("not_pulled") => "fetched when it is first needed".into(),
         Some("failed") if image["error"]["reason"] == "declares_volumes" => "can't be used: it declares volumes".into(),
@@ -83,8 +87,10 @@ mod tests {
             "capability": { "name": "code.run", "enabled": true },
             "engine": { "state": "ready", "name": "Docker", "version": "27.0", "endpoint": { "url": "unix:///s", "found": "the default socket" } },
             "images": [
-                { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150_000_000 },
+                { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150 << 20 },
                 { "language": "go", "image": "golang", "state": "pulling", "fraction": 0.5 },
+                { "language": "go", "image": "golang", "state": "pulling", "fraction": 1.0, "preparing": true },
+                { "language": "go", "image": "golang", "state": "unprepared", "size_bytes": 417 << 20 },
                 { "language": "rust", "image": "rust", "state": "failed", "error": { "reason": "no_network" } },
                 { "language": "shell", "image": "own", "state": "failed", "error": { "reason": "declares_volumes" } },
             ],
@@ -95,6 +101,8 @@ mod tests {
             text(&status, 65_000),
             "Running code is on.\nDocker 27.0 is ready at unix:///s (the default socket).\n\n\
              Images\n  python  python:3.12-slim  150 MB\n  go      golang            being fetched, 50%\n  \
+             go      golang            being prepared\n  \
+             go      golang            417 MB, prepared at its first run\n  \
              rust    rust              could not be fetched (no network)\n  \
              shell   own               can't be used: it declares volumes\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"

@@ -36,6 +36,8 @@ pub enum ImageState {
     Unknown,
     NotPulled,
     Pulling(PullFigure),
+    /// Here; what is done once before its first program runs is still to be done.
+    Unprepared(ImageInfo),
     Ready(ImageInfo),
     Failed {
         error: PullError,

@@ -12,9 +12,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
+use crate::traffic::Traffic;
 
 /// Removals at once on one engine. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
 const WORKERS: usize = 2;
+/// The removal of a container at rest waits for a lull in the calls, at most this long.
+const LATEST: Duration = Duration::from_millis(500);
+/// So many wait for that at once; each may hold a few MB of files.
+const MAX_RESTING: usize = 16;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// Then it is nobody's, and the next sweep begins again.
@@ -26,6 +31,16 @@ pub struct Janitor {
     /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
     jobs: mpsc::UnboundedSender<Job>,
     present: Arc<watch::Sender<Vec<String>>>,
+    traffic: Traffic,
+}
+
+/// How soon a container has to be gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Something may run in it.
+    Now,
+    /// All that ran in it has ended.
+    AtRest,
 }
 
 /// Somebody has this container: held from before it is made until after it is removed.
@@ -49,6 +64,7 @@ impl Drop for Presence {
 struct Job {
     engine: Arc<dyn Engine>,
     id: ContainerId,
+    urgency: Urgency,
     _presence: Presence,
 }
 
@@ -56,8 +72,9 @@ impl Janitor {
     /// The task ends when it is cancelled; what is left then is left to the next start's sweep.
     pub fn spawn(cancel: CancellationToken) -> (Self, tokio::task::JoinHandle<()>) {
         let (jobs, queue) = mpsc::unbounded_channel();
-        let task = tokio::spawn(work(queue, cancel));
-        (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())) }, task)
+        let traffic = Traffic::default();
+        let task = tokio::spawn(work(queue, traffic.clone(), cancel));
+        (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())), traffic }, task)
     }
 
     /// To be held by whoever makes a container, before the engine is asked for it. `run` is what its label will say.
@@ -67,10 +84,15 @@ impl Janitor {
         Presence { name, present: Arc::clone(&self.present) }
     }
 
+    /// The calls that it makes way for.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
     /// Never blocks: it is called when things are dropped.
-    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, presence: Presence) {
+    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, urgency: Urgency, presence: Presence) {
         // A janitor that has stopped leaves it to the next start's sweep.
-        let _ = self.jobs.send(Job { engine, id, _presence: presence });
+        let _ = self.jobs.send(Job { engine, id, urgency, _presence: presence });
     }
 
     /// Returns once nobody has a container any more.
@@ -94,16 +116,17 @@ impl Janitor {
             warn!(container = %found.id, earlier, "removing a container that nobody has any more");
             // By its id: what an earlier start wrote on its labels need not tell one from another.
             let presence = self.expect(&found.id);
-            self.discard(Arc::clone(engine), found.id, presence);
+            self.discard(Arc::clone(engine), found.id, Urgency::Now, presence);
         }
         Ok(())
     }
 }
 
-async fn work(mut queue: mpsc::UnboundedReceiver<Job>, cancel: CancellationToken) {
+async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel: CancellationToken) {
     // As many tasks as containers to remove; those of one engine take turns, so that one that hangs holds up no other.
     let mut removals = JoinSet::new();
     let mut turns: HashMap<usize, Arc<Semaphore>> = HashMap::new();
+    let resting = Arc::new(Semaphore::new(MAX_RESTING));
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
@@ -116,7 +139,18 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, cancel: CancellationToken
                 Some(job) => {
                     let engine = Arc::as_ptr(&job.engine).cast::<()>() as usize;
                     let turns = turns.entry(engine).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
-                    removals.spawn(remove(job, Arc::clone(turns)));
+                    let (turns, traffic) = (Arc::clone(turns), traffic.clone());
+                    let place = match job.urgency {
+                        Urgency::Now => None,
+                        Urgency::AtRest => Arc::clone(&resting).try_acquire_owned().ok(),
+                    };
+                    removals.spawn(async move {
+                        if let Some(place) = place {
+                            traffic.lull(LATEST).await;
+                            drop(place);
+                        }
+                        remove(job, turns).await;
+                    });
                 }
                 None => break,
             },

@@ -35,6 +35,8 @@ pub struct Recipe {
     pub tmp_mib: u32,
     /// Whether files in `/tmp` may be executed: a compiled program is.
     pub tmp_exec: bool,
+    /// Whether the command opens its program only once it has started, so that it can be started before there is one.
+    pub preload: bool,
     /// What is done once to the image, as root and without a network: the result is an image of Sandtray's own.
     pub prepare: Option<&'static str>,
 }
@@ -72,6 +74,7 @@ const PYTHON: Recipe = Recipe {
     path: PATH,
     tmp_mib: 16,
     tmp_exec: false,
+    preload: true,
     prepare: None,
 };
 
@@ -86,6 +89,7 @@ const JAVASCRIPT: Recipe = Recipe {
     path: PATH,
     tmp_mib: 16,
     tmp_exec: false,
+    preload: true,
     prepare: None,
 };
 
@@ -100,6 +104,7 @@ const SHELL: Recipe = Recipe {
     path: PATH,
     tmp_mib: 16,
     tmp_exec: false,
+    preload: true,
     prepare: None,
 };
 
@@ -115,6 +120,7 @@ const GO_RECIPE: Recipe = Recipe {
     // A cold build compiles the standard library into the cache: 41 MB, and its work files beside it.
     tmp_mib: 192,
     tmp_exec: true,
+    preload: false,
     prepare: Some(GO_PREPARE),
 };
 
@@ -129,6 +135,7 @@ const RUST_RECIPE: Recipe = Recipe {
     path: "/usr/local/cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     tmp_mib: 128,
     tmp_exec: true,
+    preload: false,
     prepare: None,
 };
 

@@ -2,13 +2,22 @@
 //! Where it comes from, made on demand or kept warm, is hidden behind [`Leases`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 use tracing::debug;
 
 use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
-use crate::janitor::{Janitor, Presence};
-use crate::pool::{Busy, Pool};
+use crate::janitor::{Janitor, Presence, Urgency};
+use crate::launcher;
+use crate::pool::Pool;
 use crate::run::RunSpec;
+use crate::traffic::Busy;
+
+/// For an interpreter to start: a hundred times what it takes.
+const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
 
 /// Started and attached; PID 1 waits for its header.
 #[derive(Debug)]
@@ -23,11 +32,17 @@ pub struct Container {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     janitor: Janitor,
+    urgency: Urgency,
     /// Taken when it is dropped.
     presence: Option<Presence>,
 }
 
 impl Container {
+    /// All that ran in it has ended, so that its removal may wait for a better moment.
+    pub fn rest(mut self) {
+        self.urgency = Urgency::AtRest;
+    }
+
     /// By which its figures can be read while it is there.
     pub fn meter(&self) -> Meter {
         Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
@@ -55,7 +70,7 @@ impl Meter {
 impl Drop for Container {
     fn drop(&mut self) {
         if let Some(presence) = self.presence.take() {
-            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), presence);
+            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), self.urgency, presence);
         }
     }
 }
@@ -121,8 +136,25 @@ async fn make_whole(
     presence: Presence,
 ) -> Result<Lease, EngineError> {
     let id = engine.create(&spec).await?;
-    let container = Container { engine: Arc::clone(&engine), id, janitor, presence: Some(presence) };
+    let presence = Some(presence);
+    let container = Container { engine: Arc::clone(&engine), id, janitor, urgency: Urgency::Now, presence };
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
+}
+
+impl Lease {
+    /// Has the interpreter started ahead of the program. False if it does not get as far as waiting for one.
+    pub(crate) async fn preload(&mut self) -> bool {
+        let Attached { input, output } = &mut self.attached;
+        let ready = async {
+            input.write_all(launcher::PRELOAD).await.ok()?;
+            let mut said = Vec::new();
+            while said.len() < launcher::READY.len() {
+                said.extend_from_slice(&output.next().await?.ok()?.bytes);
+            }
+            Some(said == launcher::READY)
+        };
+        matches!(timeout(PRELOAD_LIMIT, ready).await, Ok(Some(true)))
+    }
 }

@@ -31,4 +31,5 @@ pub mod settings;
 pub mod supervisor;
 pub mod tap;
 pub mod time;
+pub mod traffic;
 pub mod wall_check;

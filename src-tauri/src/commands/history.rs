@@ -1,11 +1,13 @@
 //! Runs that are over: the list, a run's page, and what can be done with them.
 
+use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sandtray_core::error::RunError;
-use sandtray_core::history::{self as core, Body, MAX_PAGE, RunRecord};
+use sandtray_core::history::{self as core, Body, FileOut, MAX_PAGE, RunRecord};
 use sandtray_core::policy;
 use sandtray_core::protocol::request::{GivenLimits, RunRequest};
 use sandtray_core::run::{Client, ClientId, Overflow, RunId};
@@ -19,7 +21,7 @@ use tokio::sync::oneshot;
 use super::{Answer, run_id};
 use crate::desk::{Desk, Here};
 use crate::dto::error::CommandError;
-use crate::dto::history::{self as view, HistoryFilter, HistoryPage, HistoryStats, RecentRun};
+use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::{detail, present};
 
 /// Who asks for what is run again from the window.
@@ -76,9 +78,8 @@ pub(crate) async fn history_clear(desk: State<'_, Desk>) -> Answer<()> {
 }
 
 #[command]
-pub(crate) async fn history_stats(desk: State<'_, Desk>) -> Answer<HistoryStats> {
-    let core::Stats { runs, bytes } = desk.here()?.history.stats().await?;
-    Ok(HistoryStats { runs, bytes })
+pub(crate) async fn history_stats(desk: State<'_, Desk>) -> Answer<core::Stats> {
+    Ok(desk.here()?.history.stats().await?)
 }
 
 /// The same program under the limits that hold now. Returns once it waits or runs.
@@ -107,31 +108,47 @@ pub(crate) async fn run_again(desk: State<'_, Desk>, run_id: String) -> Answer<S
 /// Asks where, and writes it there. False where the owner thought better of it.
 #[command]
 pub(crate) async fn save_file(app: AppHandle, desk: State<'_, Desk>, run_id: String, name: String) -> Answer<bool> {
-    let record = record(&desk.here()?, self::run_id(&run_id)?).await?;
-    let body = record.body.unwrap_or_default();
-    let Some(file) = body.files_out.into_iter().find(|file| file.name == name) else {
-        return Err(CommandError::new("no_such_file", "That file is gone."));
-    };
+    let file = returned(record(&desk.here()?, self::run_id(&run_id)?).await?, &name)?;
     let (chosen, choice) = oneshot::channel();
-    // The last part of the name: a dialog takes the rest for folders.
-    let suggestion = file.name.rsplit('/').next().unwrap_or_default().to_owned();
-    app.dialog().file().set_file_name(suggestion).save_file(move |path| drop(chosen.send(path)));
+    app.dialog().file().set_file_name(suggestion(&file.name)).save_file(move |path| drop(chosen.send(path)));
     let Ok(Some(path)) = choice.await else { return Ok(false) };
-    let failed = |why: String| CommandError::new("not_saved", format!("The file was not saved: {why}."));
-    let path = path.into_path().map_err(|error| failed(error.to_string()))?;
-    tokio::fs::write(path, &file.bytes).await.map_err(|error| failed(error.to_string()))?;
-    Ok(true)
+    let path = path.into_path().map_err(not_saved)?;
+    write(&path, &file.bytes).await.map(|()| true)
+}
+
+/// What came back from the run under this name.
+fn returned(record: RunRecord, name: &str) -> Answer<FileOut> {
+    let files = record.body.unwrap_or_default().files_out;
+    files
+        .into_iter()
+        .find(|file| file.name == name)
+        .ok_or_else(|| CommandError::new("no_such_file", "That file is gone."))
+}
+
+/// The last part of the name: a dialog takes the rest for folders.
+fn suggestion(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
+async fn write(path: &Path, bytes: &[u8]) -> Answer<()> {
+    tokio::fs::write(path, bytes).await.map_err(not_saved)
+}
+
+fn not_saved(why: impl Display) -> CommandError {
+    CommandError::new("not_saved", format!("The file was not saved: {why}."))
 }
 
 #[command]
 pub(crate) async fn copy_text(app: AppHandle, text: String) -> Answer<()> {
-    if text.len() > MAX_COPY {
-        return Err(CommandError::new("too_large", "That is too much to copy."));
-    }
+    copyable(&text)?;
     let failed = |error: tauri_plugin_clipboard_manager::Error| {
         CommandError::new("not_copied", format!("It was not copied: {error}."))
     };
     app.clipboard().write_text(text).map_err(failed)
+}
+
+fn copyable(text: &str) -> Answer<()> {
+    if text.len() > MAX_COPY { Err(CommandError::new("too_large", "That is too much to copy.")) } else { Ok(()) }
 }
 
 async fn record(here: &Arc<Here>, run: RunId) -> Answer<RunRecord> {
@@ -160,4 +177,76 @@ fn request(record: RunRecord) -> Answer<RunRequest> {
         stream: false,
         label: row.label,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandtray_core::history::FileIn;
+    use sandtray_core::settings::{Keep, Settings};
+    use std::time::SystemTime;
+
+    /// As the history gives it, with this body.
+    fn kept(body: Option<Body>) -> RunRecord {
+        let request = RunRequest {
+            language: "shell".parse().unwrap(),
+            code: "echo".into(),
+            files: Vec::new(),
+            stdin: Default::default(),
+            limits: GivenLimits::default(),
+            overflow: Overflow::Kill,
+            stream: false,
+            label: Some("a label".into()),
+        };
+        let spec = policy::spec(request, &Settings::default().limits(), RunId::generate()).unwrap();
+        let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
+        let error = RunError::ShuttingDown;
+        let record = RunRecord::of(&spec, &client, SystemTime::now(), Err(&error), Keep::Metrics);
+        RunRecord { body, ..record }
+    }
+
+    fn code_of<T: std::fmt::Debug>(answer: Answer<T>) -> String {
+        answer.unwrap_err().code
+    }
+
+    #[tokio::test]
+    async fn a_file_is_saved_byte_for_byte_where_the_owner_says() {
+        let name = "plots/chart one.png";
+        let file = FileOut { name: name.into(), bytes: b"\x89PNG\0\xff".to_vec().into() };
+        let record = kept(Some(Body { files_out: vec![file], ..Body::default() }));
+        let file = returned(record, name).unwrap();
+        assert_eq!(suggestion(&file.name), "chart one.png");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.png");
+        std::fs::write(&path, "what was there before, and longer").unwrap();
+        write(&path, &file.bytes).await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"\x89PNG\0\xff");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_saved_says_why() {
+        assert_eq!(code_of(returned(kept(Some(Body::default())), "gone.txt")), "no_such_file");
+        assert_eq!(code_of(returned(kept(None), "not kept.txt")), "no_such_file");
+        let folder = tempfile::tempdir().unwrap();
+        let error = write(&folder.path().join("no such folder/a.txt"), b"x").await.unwrap_err();
+        assert_eq!(error.code, "not_saved");
+        assert!(error.message.starts_with("The file was not saved: "), "{}", error.message);
+    }
+
+    #[test]
+    fn only_so_much_is_copied() {
+        assert!(copyable(&"x".repeat(MAX_COPY)).is_ok());
+        assert_eq!(code_of(copyable(&"x".repeat(MAX_COPY + 1))), "too_large");
+    }
+
+    #[test]
+    fn only_what_was_kept_whole_runs_again() {
+        let body = Body { code: "echo 1".into(), ..Body::default() };
+        let again = request(kept(Some(body.clone()))).unwrap();
+        assert_eq!((again.code.as_str(), again.label.as_deref()), ("echo 1", Some("a label")));
+        assert_eq!(code_of(request(kept(None))), "cannot_run_again");
+        let files_in = vec![FileIn { name: "a.csv".into(), size: 1 }];
+        assert_eq!(code_of(request(kept(Some(Body { files_in, ..body.clone() })))), "cannot_run_again");
+        assert_eq!(code_of(request(kept(Some(Body { code: b"\xff".to_vec().into(), ..body })))), "cannot_run_again");
+    }
 }

@@ -17,16 +17,17 @@ use crate::desk::Desk;
 use crate::dto::error::CommandError;
 use crate::dto::live::LiveEvent;
 use crate::picture::COALESCE;
+use crate::views::WatchId;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// CPU is told over so many samples: some engines count in whole seconds.
 const SMOOTH: usize = 4;
 
-/// What it printed lately, then what it prints, until it is over, or the window goes, or asks for no more.
+/// What it printed lately, then what it prints, until it is over, or the window goes, or lets go of the watch by its number.
 #[command]
-pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Channel<LiveEvent>) -> Answer<()> {
+pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Channel<LiveEvent>) -> Answer<WatchId> {
     let onlooker = desk.here()?.supervisor.look(self::run_id(&run_id)?).await.ok_or_else(CommandError::no_such_run)?;
-    let Some(watch) = desk.views.watch(&run_id) else {
+    let Some((id, watch)) = desk.views.watch() else {
         return Err(CommandError::new("too_many", "The window watches too many runs at once."));
     };
     tauri::async_runtime::spawn(async move {
@@ -40,12 +41,12 @@ pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Ch
             () = watch.cancelled() => {}
         }
     });
-    Ok(())
+    Ok(id)
 }
 
 #[command]
-pub(crate) async fn unwatch_run(desk: State<'_, Desk>, run_id: String) -> Answer<()> {
-    desk.views.unwatch(&run_id);
+pub(crate) async fn unwatch_run(desk: State<'_, Desk>, watch: WatchId) -> Answer<()> {
+    desk.views.unwatch(watch);
     Ok(())
 }
 

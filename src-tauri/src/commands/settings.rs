@@ -2,13 +2,12 @@
 
 use sandtray_core::settings::Settings;
 use tauri::{AppHandle, State, command};
-use tauri_plugin_autostart::ManagerExt;
 use tracing::warn;
 
 use super::Answer;
 use crate::desk::Desk;
 use crate::dto::error::CommandError;
-use crate::window;
+use crate::{login, window};
 
 #[command]
 pub(crate) async fn settings(desk: State<'_, Desk>) -> Answer<Settings> {
@@ -38,9 +37,7 @@ pub(crate) async fn apply_settings(app: AppHandle, desk: State<'_, Desk>, settin
 
 /// Before the settings are saved, so that they never claim what the system refused.
 fn start_at_login(app: &AppHandle, wanted: bool) -> Answer<()> {
-    let login = app.autolaunch();
-    let done = if wanted { login.enable() } else { login.disable() };
-    done.map_err(|failure| CommandError {
+    login::set(app, wanted).map_err(|failure| CommandError {
         field: Some("start_at_login".into()),
         ..CommandError::new("start_at_login", format!("The system did not take it: {failure}."))
     })

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandtray_core::history::{self, FileOut};
 
-use super::history::{FileInView, FileView, Piece, Preview, RunBody, RunRecord};
+use super::history::{FileView, Piece, Preview, RunBody, RunRecord};
 use super::present;
 
 /// Of one text or one preview.
@@ -27,7 +27,7 @@ fn body(body: history::Body) -> RunBody {
         stdout: piece(&body.stdout),
         stderr: piece(&body.stderr),
         files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
-        files_in: body.files_in.into_iter().map(|file| FileInView { name: file.name, size: file.size }).collect(),
+        files_in: body.files_in,
         skipped_files: body.skipped_files,
         left_behind: body.left_behind,
     }

@@ -1,5 +1,6 @@
 //! Runs that are over, as the list and a run's page show them.
 
+use sandtray_core::history::{FileFigure, FileIn, StreamFigure};
 use sandtray_core::run::SkippedFile;
 use serde::{Deserialize, Serialize};
 
@@ -72,21 +73,6 @@ pub struct RunRow {
     pub limits: RunLimits,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct StreamFigure {
-    pub produced: u64,
-    /// Bytes that the client got.
-    pub returned: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct FileFigure {
-    pub count: u32,
-    pub bytes: u64,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RunLimits {
@@ -114,7 +100,7 @@ pub struct RunBody {
     pub stdout: Piece,
     pub stderr: Piece,
     pub files: Vec<FileView>,
-    pub files_in: Vec<FileInView>,
+    pub files_in: Vec<FileIn>,
     pub skipped_files: Vec<SkippedFile>,
     pub left_behind: Vec<String>,
 }
@@ -161,13 +147,6 @@ pub enum Preview {
     None,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct FileInView {
-    pub name: String,
-    pub size: u64,
-}
-
 /// One dot of the picture of recent activity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -177,12 +156,4 @@ pub struct RecentRun {
     pub seconds: Option<f64>,
     pub status: String,
     pub language: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct HistoryStats {
-    pub runs: u64,
-    /// Of what is kept; the file is somewhat larger.
-    pub bytes: u64,
 }

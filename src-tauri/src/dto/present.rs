@@ -6,7 +6,7 @@ use sandtray_core::history;
 use sandtray_core::run::Limits;
 use sandtray_core::time::to_millis;
 
-use super::history::{FileFigure, RunLimits, RunRow, StreamFigure};
+use super::history::{RunLimits, RunRow};
 use super::snapshot::{
     EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
 };
@@ -61,11 +61,16 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
     let state = match &status.state {
         event::ImageState::Unknown => ImageStateView::Unknown,
         event::ImageState::NotPulled => ImageStateView::NotPulled,
+        event::ImageState::Pulling(figure) if figure.preparing => ImageStateView::Preparing,
         event::ImageState::Pulling(figure) => ImageStateView::Pulling {
             fraction: figure.fraction,
             downloaded_bytes: figure.downloaded_bytes,
             total_bytes: figure.total_bytes,
             bytes_per_second,
+        },
+        event::ImageState::Unprepared(info) => ImageStateView::Unprepared {
+            size_bytes: info.size_bytes,
+            short_digest: info.digest.as_deref().map(short_digest),
         },
         event::ImageState::Ready(info) => ImageStateView::Ready {
             size_bytes: info.size_bytes,
@@ -127,22 +132,14 @@ pub fn row(row: history::RunRow) -> RunRow {
         code_bytes: row.code_bytes,
         code_sha256: row.code_sha256,
         stdin_bytes: row.stdin_bytes,
-        stdout: stream(row.stdout),
-        stderr: stream(row.stderr),
-        files_in: files(row.files_in),
-        files_out: files(row.files_out),
+        stdout: row.stdout,
+        stderr: row.stderr,
+        files_in: row.files_in,
+        files_out: row.files_out,
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
     }
-}
-
-fn stream(figure: history::StreamFigure) -> StreamFigure {
-    StreamFigure { produced: figure.produced, returned: figure.returned }
-}
-
-fn files(figure: history::FileFigure) -> FileFigure {
-    FileFigure { count: figure.count, bytes: figure.bytes }
 }
 
 fn limits(limits: &Limits) -> RunLimits {
@@ -170,8 +167,18 @@ mod tests {
     fn a_digest_is_shortened_to_what_tells_images_apart() {
         let digest = Some("sha256:0123456789abcdef0123456789abcdef".to_owned());
         let info = ImageInfo { id: "sha256:1".into(), digest, size_bytes: 5 };
-        let expected = ImageStateView::Ready { size_bytes: 5, short_digest: Some("0123456789ab".into()) };
-        assert_eq!(shown(event::ImageState::Ready(info)), expected);
+        let short_digest = Some("0123456789ab".to_owned());
+        let expected = ImageStateView::Ready { size_bytes: 5, short_digest: short_digest.clone() };
+        assert_eq!(shown(event::ImageState::Ready(info.clone())), expected);
+        let expected = ImageStateView::Unprepared { size_bytes: 5, short_digest };
+        assert_eq!(shown(event::ImageState::Unprepared(info)), expected);
+    }
+
+    #[test]
+    fn preparing_is_told_from_pulling() {
+        let figure = event::PullFigure { fraction: 0.5, downloaded_bytes: 1, total_bytes: 2, preparing: false };
+        assert!(matches!(shown(event::ImageState::Pulling(figure)), ImageStateView::Pulling { .. }));
+        assert_eq!(shown(event::ImageState::Pulling(event::PullFigure::PREPARING)), ImageStateView::Preparing);
     }
 
     #[test]

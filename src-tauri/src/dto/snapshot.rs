@@ -150,6 +150,15 @@ pub enum ImageStateView {
         /// 0 while it unpacks.
         bytes_per_second: f64,
     },
+    /// All of it is here; what is done once before its programs run is being done, which has no figure.
+    Preparing,
+    /// Here, and prepared when its first program runs.
+    Unprepared {
+        size_bytes: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
+        short_digest: Option<String>,
+    },
     Ready {
         size_bytes: u64,
         /// The first twelve digits.

@@ -1,16 +1,27 @@
-//! Writes the declarations anew and fails where that changed anything, so a forgotten change is committed with its cause.
+//! Writes anew what the window has of this side, and fails where that changed anything, so a forgotten change is committed with
+//! its cause: the types, and for the window's own tests and pictures, what the app really says.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sandtray_core::disk::SetAside;
+use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble, PullError};
+use sandtray_core::event::{ImageState, ImageStatus};
+use sandtray_core::history::Stats;
+use sandtray_core::instance::InstanceError;
+use sandtray_core::language::Language;
+use sandtray_core::service::StartError;
 use sandtray_core::settings::Settings;
+use serde_json::{Value, json};
 use ts_rs::{Config, TS};
 
 use super::error::CommandError;
-use super::history::{HistoryFilter, HistoryPage, HistoryStats, RecentRun, RunRecord};
+use super::history::{HistoryFilter, HistoryPage, RecentRun, RunRecord};
 use super::live::LiveEvent;
-use super::snapshot::{Navigate, WindowEvent};
+use super::present;
+use super::snapshot::{ImageView, Navigate, WindowEvent};
+use crate::host;
 
 #[test]
 fn the_windows_types_are_those_of_the_app() {
@@ -19,7 +30,7 @@ fn the_windows_types_are_those_of_the_app() {
     CommandError::export_all(&config).unwrap();
     HistoryFilter::export_all(&config).unwrap();
     HistoryPage::export_all(&config).unwrap();
-    HistoryStats::export_all(&config).unwrap();
+    Stats::export_all(&config).unwrap();
     LiveEvent::export_all(&config).unwrap();
     Navigate::export_all(&config).unwrap();
     RecentRun::export_all(&config).unwrap();
@@ -46,4 +57,43 @@ fn declarations(folder: &Path) -> BTreeMap<String, String> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "ts"))
         .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()))
         .collect()
+}
+
+/// A command to copy is of the system that the test runs on.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_windows_pictures_say_what_the_app_says() {
+    let committed: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../ui/screenshots/said.json"].iter().collect();
+    let new = format!("{:#}\n", said());
+    if fs::read_to_string(&committed).unwrap_or_default() != new {
+        fs::write(&committed, new).unwrap();
+        panic!("{} was out of date; it is written anew: commit it", committed.display());
+    }
+}
+
+fn said() -> Value {
+    let endpoint = Endpoint { url: "unix:///var/run/docker.sock".into(), found: "the default socket".into() };
+    let looked_at = ["unix:///var/run/docker.sock", "unix:///run/user/1000/docker.sock"].map(str::to_owned).to_vec();
+    let trouble = |trouble| present::engine(&EngineState::Trouble(trouble));
+    let running = StartError::Instance(InstanceError::AlreadyRunning { holder: Some(4711) });
+    let aside = SetAside {
+        what: "history",
+        kept_as: "/home/ada/.local/share/sandtray/history.sqlite.damaged-20260312T150000Z".into(),
+        reason: "it is not a database".into(),
+    };
+    json!({
+        "settings": Settings::default(),
+        "images": Language::ALL.map(|language| image(language, ImageState::NotPulled)),
+        "pull_failed": image(Language::Javascript, ImageState::Failed { error: PullError::NoNetwork }),
+        "absent": trouble(EngineTrouble::Absent { looked_at }),
+        "not_running": trouble(EngineTrouble::NotRunning { endpoint: endpoint.clone() }),
+        "permission_denied": trouble(EngineTrouble::PermissionDenied { endpoint }),
+        "elsewhere": host::state_of(&running),
+        "set_aside": aside.to_string(),
+    })
+}
+
+fn image(language: Language, state: ImageState) -> ImageView {
+    let image = language.recipe().default_image.to_owned();
+    present::image(&ImageStatus { language, image, state }, 0.0)
 }

@@ -118,10 +118,15 @@ fn pulls_show_how_far_they_are() {
     };
     let pulling =
         |fraction| ImageStateView::Pulling { fraction, downloaded_bytes: 0, total_bytes: 0, bytes_per_second: 0.0 };
-    let images = vec![row("Python", pulling(0.619)), row("Shell", ImageStateView::NotPulled), row("Go", pulling(0.0))];
+    let images = vec![
+        row("Python", pulling(0.619)),
+        row("Shell", ImageStateView::NotPulled),
+        row("Rust", pulling(0.0)),
+        row("Go", ImageStateView::Preparing),
+    ];
     assert_menu(
         &OwnerSnapshot { images, ..here(true) },
-        &["Ready", "[x] Run code in isolation", "---", "Fetching Python: 61 %", "Fetching Go: 0 %"],
+        &["Ready", "[x] Run code in isolation", "---", "Fetching Python: 61 %", "Fetching Rust: 0 %", "Preparing Go"],
     );
 }
 

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use sandtray_core::settings::Settings;
-
-use crate::desktop::Desktop;
-use crate::driver::Window;
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_can_be_found_read_run_again_and_deleted() {

@@ -1,11 +1,14 @@
 //! The app's own life: its window comes and goes, a second start, a restart, a crash, and a service that is elsewhere.
 
+use std::time::Instant;
+
 use sandtray_core::settings::Settings;
-use sandtray_tests::rig::{eventually, serving_process};
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::desktop::screen::{Screen, close_windows};
+use sandtray_tests::rig::{PATIENCE, eventually, serving_process};
 use serde_json::json;
 
-use crate::desktop::Desktop;
-use crate::driver::Window;
 use crate::told;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,6 +21,25 @@ async fn without_a_window_no_webview_lives_and_a_second_start_opens_it() {
     // The second start ends by itself, and the first one's window opens.
     desktop.app().await.ended().await;
     eventually("the window opens", || async { app.has_webview() }).await;
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_window_leaves_no_process_behind_and_opens_again() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    for _ in 0..2 {
+        let screen = Screen::open(&desktop.framebuffer()).expect("a picture of the screen");
+        tray.press("Open Sandtray").await;
+        let watching = tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE));
+        let painted = watching.await.expect("no panic").expect("a picture of the screen");
+        assert!(painted.is_some(), "the window has nothing in it");
+        assert!(app.has_webview());
+        assert_eq!(close_windows(desktop.display()).expect("a screen"), 1);
+        eventually("nothing of WebKit is left", || async { !app.has_webkit() }).await;
+    }
     tray.press("Quit").await;
     app.ended().await;
 }

@@ -4,14 +4,12 @@
 
 #![cfg(target_os = "linux")]
 
-mod desktop;
-mod driver;
 mod history;
 mod life;
 mod notifications;
 mod pull;
 mod switch;
-mod tray;
+mod system;
 mod walls;
 
 use serde_json::{Value, json};

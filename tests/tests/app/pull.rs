@@ -1,13 +1,12 @@
 //! An image that comes from a registry, as the window and the tray tell of it.
 
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::rig::{eventually, registry};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
-
-use crate::desktop::Desktop;
-use crate::driver::Window;
 
 /// The base has been pulled already, so that what is left is one layer of this test's own: random, for it to take a while.
 const LARGE: &str = "head -c 100000000 /dev/urandom > /large";

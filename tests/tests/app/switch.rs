@@ -1,11 +1,11 @@
 //! The switch in the tray, a run that comes in live, and both ways to end it.
 
 use sandtray_core::settings::Settings;
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::rig::eventually;
 use serde_json::json;
 
-use crate::desktop::Desktop;
-use crate::driver::Window;
 use crate::told;
 
 const SLOW: &str = "echo first words; while :; do sleep 0.2; echo more words; done";

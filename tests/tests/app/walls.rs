@@ -1,9 +1,8 @@
 //! What the page may not do, whoever has got into it.
 
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 use serde_json::json;
-
-use crate::desktop::Desktop;
-use crate::driver::Window;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_reaches_our_commands_and_nothing_else() {

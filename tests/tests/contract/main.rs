@@ -2,6 +2,7 @@
 
 mod files;
 mod limits;
+mod preload;
 mod programs;
 mod requests;
 mod streams;

@@ -25,9 +25,9 @@ describe('a number in the settings', () => {
   it('has the bounds that the core has', () => {
     const rust = readFileSync(new URL('../../../src-tauri/core/src/settings/bounds.rs', import.meta.url), 'utf8');
     const found = new Map([...rust.matchAll(/const (\w+): RangeInclusive<\w+> = ([\d._]+)\.\.=([\d._]+);/g)].map(([, name, min, max]) => [name, [min, max].map((n) => Number(n!.replaceAll('_', '')))]));
-    for (const [field, { min, max }] of Object.entries(BOUNDS)) {
-      const name = field.replace('limits.', '').replace('history.max_', 'history_').toUpperCase();
-      expect(found.get(name), field).toEqual([min, max]);
-    }
+    const name = (field: string) => field.replace('limits.', '').replace('history.max_', 'history_').toUpperCase();
+    const own = Object.entries(BOUNDS).map(([field, { min, max }]) => [name(field), [min, max]] as const);
+    // All of them: a number that the core has and the window lacks could not be set here.
+    expect(new Map(own)).toEqual(found);
   });
 });

@@ -14,6 +14,8 @@ export const BOUNDS = {
   'limits.output_kb': { min: 1, max: 896, whole: true },
   'limits.files_mb': { min: 1, max: 10, whole: true },
   queue: { min: 1, max: 1024, whole: true },
+  per_client: { min: 1, max: 1024, whole: true },
+  warm: { min: 0, max: 64, whole: true },
   concurrency: { min: 1, max: 64, whole: true },
   'history.max_runs': { min: 1, max: 1_000_000, whole: true },
   'history.max_mb': { min: 1, max: 102_400, whole: true },

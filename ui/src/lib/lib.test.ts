@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { headline, verdictSentence, verdictWord } from './words';
+import { diskUsed, headline, troubleHint, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -89,10 +89,35 @@ describe('words', () => {
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble('not_running')).toEqual({ tone: 'trouble', text: 'On, but Docker isn’t running' });
+    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', state: 'preparing' } as const;
+    expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
       tone: 'running', text: '1 program running · 2 waiting',
     });
+  });
+
+  it('leave an address to the details', () => {
+    const endpoint = { url: 'unix:///var/run/docker.sock', found: 'the default socket' };
+    const at = 'unix:///var/run/docker.sock (the default socket)';
+    const title = (message: string) => troubleTitle({ trouble: 'not_running', message, hint: '', looked_at: [], endpoint });
+    expect([`Docker isn't running: nothing listens at ${at}.`, `Docker isn't answering at ${at}.`, `The engine at ${at} can't be used: too old.`].map(title)).toEqual([
+      "Docker isn't running.", "Docker isn't answering.", `The engine at ${at} can't be used: too old.`,
+    ]);
+    expect(troubleTitle({ trouble: 'absent', message: "Docker isn't installed.", hint: '', looked_at: [] })).toBe("Docker isn't installed.");
+  });
+
+  it('name a command once', () => {
+    const trouble = { trouble: 'not_running' as const, message: '', looked_at: [] };
+    const hint = 'Start Docker (`sudo systemctl start docker`, or open Docker Desktop).';
+    expect(troubleHint({ ...trouble, hint, command_to_copy: 'sudo systemctl start docker' })).toBe('Start Docker (this command, or open Docker Desktop).');
+    expect(troubleHint({ ...trouble, hint })).toBe(hint);
+  });
+
+  it('count the disk of every image that is here, prepared or not', () => {
+    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang' } as const;
+    const states = [{ state: 'ready', size_bytes: 5 }, { state: 'unprepared', size_bytes: 7 }, { state: 'not_pulled' }] as const;
+    expect(diskUsed(states.map((state) => ({ ...image, ...state })))).toBe(12);
   });
 
   it('give every verdict one plain sentence', () => {

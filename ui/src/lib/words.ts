@@ -1,7 +1,7 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
 import { bytes, plural, seconds } from './format';
-import type { ImageView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
+import type { ImageView, OwnerSnapshot, RunRow, SkipReason, Status, TroubleView } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -26,6 +26,8 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   const pulling = snapshot.images.find((image) => image.state === 'pulling');
   const someReady = snapshot.images.some((image) => image.state === 'ready');
   if (pulling && !someReady) return { tone: 'ready', text: `Fetching ${pulling.title}` };
+  const preparing = snapshot.images.find((image) => image.state === 'preparing');
+  if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
   return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
 }
 
@@ -37,6 +39,18 @@ const TROUBLE = {
   unusable: 'this engine can’t be used',
   wall_missing: 'this engine isn’t safe enough',
 } as const;
+
+/** Without the address at its end, which stands under Details. */
+export function troubleTitle({ message, endpoint }: TroubleView): string {
+  const end = endpoint && `${endpoint.url} (${endpoint.found}).`;
+  if (!end || !message.endsWith(end)) return message;
+  return `${message.slice(0, -end.length).replace(/(: [^:]*| at )$/, '')}.`;
+}
+
+/** The command itself stands below, to be copied. */
+export function troubleHint({ hint, command_to_copy: command }: TroubleView): string {
+  return command ? hint.replace(`\`${command}\``, 'this command') : hint;
+}
 
 /** Why a trouble matters, where its own sentence doesn't say. */
 export function whyItMatters(snapshot: OwnerSnapshot): string {
@@ -136,7 +150,7 @@ export function runTitle(run: { label: string | null; language: string }): strin
 }
 
 export function diskUsed(images: readonly ImageView[]): number {
-  return images.reduce((sum, image) => sum + (image.state === 'ready' ? image.size_bytes : 0), 0);
+  return images.reduce((sum, image) => sum + ('size_bytes' in image ? image.size_bytes : 0), 0);
 }
 
 /** Why something that the program left is not among its files. */

@@ -29,6 +29,10 @@ impl Progress {
     /// The parameters of a `code.waiting` notification.
     pub(super) fn waiting(&mut self, params: &Value) {
         match params["why"].as_str() {
+            Some("image") if params["preparing"] == true => {
+                let image = plain(params["image"].as_str().unwrap_or_default());
+                self.get(Kind::Spinner).set_message(format!("Preparing {image} for its first run"));
+            }
             Some("image") => {
                 let image = plain(params["image"].as_str().unwrap_or_default());
                 let (done, total) = (figure(params, "downloaded_bytes"), figure(params, "total_bytes"));

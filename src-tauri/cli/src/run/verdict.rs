@@ -95,7 +95,7 @@ mod tests {
             ),
             (
                 json!({ "status": "output_limit", "output_bytes": { "stdout": 70_000, "stderr": 0 } }),
-                "Stopped: it printed too much (70 kB); `--overflow truncate` lets it run.",
+                "Stopped: it printed too much (68 KB); `--overflow truncate` lets it run.",
             ),
             (json!({ "status": "cancelled" }), "Cancelled."),
             (

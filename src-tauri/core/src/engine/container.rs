@@ -107,11 +107,23 @@ pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
 fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
     let recipe = spec.language.recipe();
     let path = format!("PATH={}", recipe.path);
-    ["env", "-i", &path, "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray"]
-        .into_iter()
-        .chain(recipe.command.iter().copied())
-        .map(str::to_owned)
-        .collect()
+    [
+        "env",
+        "-i",
+        &path,
+        "HOME=/tmp",
+        "LANG=C.UTF-8",
+        "TMPDIR=/tmp",
+        "sh",
+        "-c",
+        launcher::SCRIPT,
+        "sandtray",
+        recipe.program,
+    ]
+    .into_iter()
+    .chain(recipe.command.iter().copied())
+    .map(str::to_owned)
+    .collect()
 }
 
 fn host_config(spec: &ContainerSpec) -> HostConfig {
@@ -307,7 +319,8 @@ mod tests {
             "Image": "an/image:1",
             "Entrypoint": [
                 "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
-                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray", "python3", "-u", "main.py"
+                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray", "main.py", "python3", "-u",
+                "main.py"
             ],
             "Cmd": [],
             "Env": [],

@@ -21,7 +21,7 @@ use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
     EngineTrouble, Exit, Frame, ImageInfo, InstanceId, LayerEvent, PullError, Usage,
 };
-use crate::launcher::Nonce;
+use crate::launcher::{self, Nonce};
 use crate::run::{RunId, Stream};
 
 /// What the container of an image in the making takes to go once it is given up.
@@ -51,6 +51,7 @@ struct World {
     start_delay: Duration,
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
+    no_preload: bool,
     pulls_are_held: bool,
     looks: usize,
     derived: usize,
@@ -124,6 +125,11 @@ impl Fake {
     /// The next so many containers end without a word as soon as they get their header.
     pub fn make_frail(&self, containers: usize) {
         self.world().frail = containers;
+    }
+
+    /// Containers end where they are to start their interpreter ahead of a program.
+    pub fn refuse_to_preload(&self) {
+        self.world().no_preload = true;
     }
 
     /// Lets every `wait NAME` of that name go on, now and later.
@@ -263,16 +269,18 @@ impl Engine for Fake {
     }
 
     async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
+        let refused = |message: &str| EngineError::Refused { doing: "prepare an image", message: message.into() };
         if self.check()?.derivations_are_held {
             let id = self.check()?.add(&derivation.instance, derivation.run);
             given_up.cancelled().await;
             tokio::time::sleep(GOING).await;
             self.world().containers.remove(&id);
+            return Err(refused("it was cancelled"));
         }
         let mut world = self.check()?;
         world.derived += 1;
         if world.refuses_to_derive {
-            return Err(EngineError::Refused { doing: "prepare an image", message: "as the test asked".into() });
+            return Err(refused("as the test asked"));
         }
         world.images.insert(derivation.name.clone(), image(&derivation.name));
         Ok(())
@@ -297,20 +305,20 @@ impl Engine for Fake {
         let (input, stdin) = tokio::io::duplex(64 << 10);
         let (frames, output) = mpsc::channel(16);
         let (alive, mut life) = watch::channel(());
-        let frail;
+        let (frail, no_preload);
         {
             let mut world = self.check()?;
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
-            frail = world.frail > 0;
+            (frail, no_preload) = (world.frail > 0, world.no_preload);
             world.frail = world.frail.saturating_sub(1);
         }
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
             let exit = tokio::select! {
-                exit = launch(stdin, frames, gates, frail) => exit,
+                exit = launch(stdin, frames, gates, (frail, no_preload)) => exit,
                 _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
             };
             if let Some(container) = fake.world().containers.get_mut(&id) {
@@ -359,24 +367,44 @@ async fn launch(
     stdin: DuplexStream,
     frames: mpsc::Sender<Frame>,
     gates: watch::Receiver<HashSet<String>>,
-    frail: bool,
+    (frail, no_preload): (bool, bool),
 ) -> Exit {
     let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
-    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) || frail {
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
         return exited(0, false);
     }
-    let mut words = header.split_whitespace();
-    let size = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-    let mark = Nonce::from_header(words.next().unwrap_or_default()).mark();
-    let mut tar = vec![0; size];
-    if stdin.read_exact(&mut tar).await.is_err() {
-        return exited(125, false);
+    if header.as_bytes() == launcher::PRELOAD {
+        if no_preload {
+            return exited(127, false);
+        }
+        header.clear();
+        let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
+        if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+            return exited(0, false);
+        }
     }
-    let program = program_of(&tar);
+    if frail {
+        return exited(0, false);
+    }
+    let words: Vec<&str> = header.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let mark = Nonce::from_header(word(1)).mark();
+    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125, false) };
     let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
     stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+}
+
+/// The program, from its lines or from the tar.
+async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str) -> Option<String> {
+    let mut program = String::new();
+    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
+        stdin.read_line(&mut program).await.ok()?;
+    }
+    let mut tar = vec![0; size.parse().ok()?];
+    stdin.read_exact(&mut tar).await.ok()?;
+    Some(if lines == "0" { program_of(&tar) } else { program })
 }
 
 fn program_of(tar: &[u8]) -> String {
@@ -430,7 +458,7 @@ impl Stage {
             }
         }
         self.say(Stream::Stderr, &self.mark).await?;
-        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0", self.oom);
+        let trailer = format!(" end {code} 1000000 {} 5000000 tar\nmain.py\0out\0\0", self.oom);
         self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
         Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
     }

@@ -74,6 +74,12 @@ pub struct PullFigure {
     pub downloaded_bytes: u64,
     /// Of the layers whose size is known so far.
     pub total_bytes: u64,
+    /// All of it is here and is being prepared, which has no figure.
+    pub preparing: bool,
+}
+
+impl PullFigure {
+    pub const PREPARING: Self = Self { fraction: 1.0, downloaded_bytes: 0, total_bytes: 0, preparing: true };
 }
 
 /// Folds the lines of one pull into one figure that never goes back.
@@ -159,7 +165,7 @@ impl PullFold {
         if whole > 0.0 {
             self.shown = self.shown.max((done / whole).min(1.0));
         }
-        PullFigure { fraction: self.shown, downloaded_bytes, total_bytes }
+        PullFigure { fraction: self.shown, downloaded_bytes, total_bytes, preparing: false }
     }
 }
 

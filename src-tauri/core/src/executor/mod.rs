@@ -256,6 +256,7 @@ impl<'a> Run<'a> {
             self.flush_held();
         }
         let ending = self.report.ending();
+        let at_rest = matches!(cause, Cause::Complete) && ending.is_some();
         let (status, exit_code, oom_kills) = match (cause, ending) {
             (Cause::OutputLimit, _) => (Status::OutputLimit, KILLED, 0),
             (Cause::Cancelled, _) => (Status::Cancelled, KILLED, 0),
@@ -265,7 +266,11 @@ impl<'a> Run<'a> {
             (Cause::Broken(_), None) => (Status::Failed, KILLED, 0),
         };
         // From here on the container is on its way out, while the reply is on its own.
-        drop(container);
+        if at_rest {
+            container.rest()
+        } else {
+            drop(container)
+        }
         let (names, harvest) = self.report.into_parts();
         let Harvest { files, skipped } = if ending.is_some() { harvest } else { Harvest::default() };
         Ok(Outcome {

@@ -69,6 +69,7 @@ pub struct RunRow {
 
 /// Bytes of one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct StreamFigure {
     /// As produced, before the cap.
     pub produced: u64,
@@ -77,6 +78,7 @@ pub struct StreamFigure {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct FileFigure {
     pub count: u32,
     pub bytes: u64,
@@ -96,6 +98,7 @@ pub struct Body {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct FileIn {
     pub name: String,
     pub size: u64,
@@ -293,6 +296,8 @@ pub struct Page {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[cfg_attr(feature = "ts", ts(rename = "HistoryStats"))]
 pub struct Stats {
     pub runs: u64,
     /// Of what is kept, counted as [`crate::settings::HistorySettings::max_mb`] does; the file is somewhat larger.

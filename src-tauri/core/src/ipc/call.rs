@@ -226,7 +226,12 @@ fn image(snapshot: &Snapshot, language: Language) -> Option<Waiting> {
             fraction: figure.fraction,
             downloaded_bytes: figure.downloaded_bytes,
             total_bytes: figure.total_bytes,
+            preparing: figure.preparing,
         }),
-        ImageState::Unknown | ImageState::NotPulled | ImageState::Ready(_) | ImageState::Failed { .. } => None,
+        ImageState::Unknown
+        | ImageState::NotPulled
+        | ImageState::Unprepared(_)
+        | ImageState::Ready(_)
+        | ImageState::Failed { .. } => None,
     }
 }

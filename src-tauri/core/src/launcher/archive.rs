@@ -87,6 +87,11 @@ impl Archive {
         self.done
     }
 
+    /// There is none: nothing was to be packed.
+    pub(super) fn close(&mut self) {
+        self.done = true;
+    }
+
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && !self.done {
             bytes = if self.body.is_some() { self.read_body(bytes) } else { self.read_header(bytes) };

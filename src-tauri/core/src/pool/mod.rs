@@ -3,7 +3,7 @@
 
 pub mod demand;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,20 +15,23 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::engine::{ContainerSpec, Engine, ImageInfo, InstanceId};
+use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
 use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::lease::{Lease, make};
 use crate::run::{Limits, RunId};
+use crate::traffic::{Busy, Room};
 
 use demand::Demand;
 
 /// Made at the same time: an engine on two cores gains nothing from more.
 const WORKERS: usize = 2;
-/// With calls under way, making another waits for a pause of this length, unless none is left at all.
-const PAUSE: Duration = Duration::from_millis(4);
+/// With calls under way, making another waits for a lull, unless none has been left at all for this long.
+const EMPTY: Duration = Duration::from_millis(50);
 /// After a failure: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// Images that are remembered for that; an owner changes them by hand.
+const MAX_PLAIN: usize = 64;
 /// Older ones are replaced: their engine's connection may have died without a word.
 const OLDEST: Duration = Duration::from_secs(30 * 60);
 
@@ -64,9 +67,10 @@ struct State {
     demand: Demand,
     warm: BTreeMap<Language, Vec<Warm>>,
     making: BTreeMap<Language, usize>,
-    /// Leases that are out, warm or not.
-    busy: usize,
-    last_busy: Option<Instant>,
+    /// Images, by id, whose interpreter could not be started ahead: kept warm without it.
+    plain: BTreeSet<String>,
+    /// When calls took the last one of a language.
+    emptied: BTreeMap<Language, Instant>,
 }
 
 struct Warm {
@@ -75,25 +79,6 @@ struct Warm {
     limits: Limits,
     image: String,
     since: Instant,
-}
-
-/// Counts a lease that is out.
-pub struct Busy(Arc<Shared>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.busy -= 1;
-        state.last_busy = Some(Instant::now());
-        drop(state);
-        self.0.changed.notify_one();
-    }
-}
-
-impl fmt::Debug for Busy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Busy")
-    }
 }
 
 impl fmt::Debug for Pool {
@@ -127,6 +112,9 @@ impl Pool {
             (Some(old), Some(new)) => Arc::ptr_eq(&old.engine, &new.engine) && same_container(&old.limits, &new.limits),
             _ => false,
         };
+        if !same_engine {
+            state.plain.clear();
+        }
         let dropped = if same_engine { BTreeMap::new() } else { std::mem::take(&mut state.warm) };
         state.stock = stock;
         let unfit = state.trim(Instant::now());
@@ -156,7 +144,7 @@ impl Pool {
         let now = Instant::now();
         let mut state = self.shared.lock();
         state.demand.note(language, now);
-        state.busy += 1;
+        let busy = self.shared.janitor.traffic().enter();
         let fits = state
             .stock
             .as_ref()
@@ -173,22 +161,27 @@ impl Pool {
                 dead.push(candidate);
             }
         }
+        if state.warm.get(&language).is_none_or(Vec::is_empty) {
+            state.emptied.entry(language).or_insert(now);
+        }
         self.shared.tell(&state);
         drop(state);
         drop(dead);
         self.shared.changed.notify_one();
-        (lease, Busy(Arc::clone(&self.shared)))
+        (lease, busy)
     }
 
     /// Keeps the pool filled until it is cancelled; then lets go of everything.
     pub async fn keep(self, cancel: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut not_before = Instant::now();
+        let mut traffic = self.shared.janitor.traffic().watch();
         loop {
             let wake = self.step(&mut workers, not_before);
             tokio::select! {
                 () = cancel.cancelled() => break,
                 () = self.shared.changed.notified() => {}
+                () = traffic.next() => {}
                 () = sleep_until(wake) => {}
                 Some(made) = workers.join_next() => {
                     if !matches!(made, Ok(true)) {
@@ -214,8 +207,10 @@ impl Pool {
             if now < not_before {
                 break Some(not_before);
             }
-            if let Some(quiet_at) = state.quiet_at(language, now) {
-                break quiet_at;
+            match state.room(language, self.shared.janitor.traffic().room(now), now) {
+                Room::Now => {}
+                Room::At(at) => break Some(at),
+                Room::Unknown => break None,
             }
             let Some(spec) = state.spec(language, &self.shared.instance) else { break None };
             *state.making.entry(language).or_default() += 1;
@@ -272,17 +267,15 @@ impl State {
         self.warm.get(&language).map_or(0, Vec::len) + self.making.get(&language).copied().unwrap_or(0)
     }
 
-    /// None: make it now. Otherwise when to look again, where that is known. Calls come first, unless the language has
-    /// none left: then the next call would wait longer than it could be slowed.
-    fn quiet_at(&self, language: Language, now: Instant) -> Option<Option<Instant>> {
-        if self.count(language) == 0 {
-            return None;
+    /// Calls come first, unless the language has had none left for a while: then they wait for it themselves.
+    fn room(&self, language: Language, room: Room, now: Instant) -> Room {
+        let due = self.emptied.get(&language).filter(|_| self.count(language) == 0).map(|since| *since + EMPTY);
+        match (room, due) {
+            (Room::Now, _) => Room::Now,
+            (_, Some(due)) if due <= now => Room::Now,
+            (Room::At(at), due) => Room::At(due.map_or(at, |due| due.min(at))),
+            (Room::Unknown, due) => due.map_or(Room::Unknown, Room::At),
         }
-        if self.busy > 0 {
-            return Some(None);
-        }
-        let quiet_at = self.last_busy.map(|last| last + PAUSE)?;
-        (quiet_at > now).then_some(Some(quiet_at))
     }
 
     fn spec(&self, language: Language, instance: &InstanceId) -> Option<ContainerSpec> {
@@ -318,6 +311,7 @@ fn is_alive(lease: &mut Lease) -> bool {
 async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) -> bool {
     let (language, image, limits) = (spec.language, spec.image.clone(), spec.limits);
     let made = make(Arc::clone(&engine), spec, shared.janitor.clone()).await;
+    let made = preloaded(&shared, made, language, &image).await;
     let mut state = shared.lock();
     if let Some(making) = state.making.get_mut(&language) {
         *making = making.saturating_sub(1);
@@ -334,6 +328,7 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         .as_ref()
         .is_some_and(|stock| Arc::ptr_eq(&stock.engine, &engine) && same_container(&stock.limits, &limits));
     if wanted {
+        state.emptied.remove(&language);
         state.warm.entry(language).or_default().push(Warm { lease, limits, image, since: Instant::now() });
         shared.tell(&state);
     } else {
@@ -341,6 +336,26 @@ async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) 
         drop(lease);
     }
     true
+}
+
+/// With its interpreter started, where that can be. One that did not get there is let go of.
+async fn preloaded(
+    shared: &Shared,
+    made: Result<Lease, EngineError>,
+    language: Language,
+    image: &str,
+) -> Result<Lease, EngineError> {
+    let mut lease = made?;
+    if !language.recipe().preload || shared.lock().plain.contains(image) || lease.preload().await {
+        return Ok(lease);
+    }
+    let mut state = shared.lock();
+    if state.plain.len() >= MAX_PLAIN {
+        state.plain.clear();
+    }
+    state.plain.insert(image.to_owned());
+    let message = "its interpreter did not start ahead of a program".into();
+    Err(EngineError::Broken { doing: "keep a container warm", message })
 }
 
 async fn sleep_until(wake: Option<Instant>) {

@@ -182,3 +182,14 @@ async fn a_longer_limit_than_it_was_made_with_needs_a_new_one() {
     rig.pool.stock(Some(stock));
     assert_eq!(rig.pool.warm(), 0, "its limit on CPU seconds would end the run before its time");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_image_whose_interpreter_does_not_start_ahead_is_kept_warm_without_it() {
+    let rig = Rig::new().await;
+    rig.fake.refuse_to_preload();
+    drop(rig.take());
+    rig.warm(1).await;
+    assert_eq!(rig.fake.created(), 2, "one that was tried, and one without");
+    let (lease, _busy) = rig.take();
+    assert!(lease.is_some());
+}

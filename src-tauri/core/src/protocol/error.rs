@@ -86,7 +86,7 @@ impl ErrorObject {
     }
 
     pub fn message_too_long(most: usize) -> Self {
-        let message = format!("The message is longer than {} MiB and was skipped.", most >> 20);
+        let message = format!("The message is longer than {} MB and was skipped.", most >> 20);
         let mut error = Self::plain(MESSAGE_TOO_LONG, "message_too_long", message);
         error.data.hint = Some("Send fewer or smaller files; base64 takes less room than escaped binary text.".into());
         error
@@ -99,7 +99,7 @@ impl ErrorObject {
     /// The run is over; only its result is left out.
     pub fn reply_too_large(index: usize, streamed: bool) -> Self {
         let message = format!(
-            "The result of `runs[{index}]` is left out: together with those before it, it is larger than the {} MiB of one message.",
+            "The result of `runs[{index}]` is left out: together with those before it, it is larger than the {} MB of one message.",
             MAX_FRAME >> 20
         );
         let mut error = Self::plain(REPLY_TOO_LARGE, "reply_too_large", message);

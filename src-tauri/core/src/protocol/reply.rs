@@ -226,7 +226,15 @@ fn none_missed(missed: &u64) -> bool {
 pub enum Waiting {
     Queue,
     Engine,
-    Image { image: String, fraction: f64, downloaded_bytes: u64, total_bytes: u64 },
+    Image {
+        image: String,
+        fraction: f64,
+        downloaded_bytes: u64,
+        total_bytes: u64,
+        /// All of it is here and is being prepared; otherwise left out.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        preparing: bool,
+    },
 }
 
 #[derive(Debug, Serialize)]

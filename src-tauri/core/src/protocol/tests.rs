@@ -315,7 +315,8 @@ fn notifications_say_which_request_and_which_run() {
     );
     let started = serde_json::to_value(Notification::new("x", about)).unwrap();
     assert_eq!(value(started), json!({"request_id": 7, "run_id": run.to_string()}));
-    let waiting = Waiting::Image { image: "p".into(), fraction: 0.5, downloaded_bytes: 1, total_bytes: 2 };
+    let waiting =
+        Waiting::Image { image: "p".into(), fraction: 0.5, downloaded_bytes: 1, total_bytes: 2, preparing: false };
     let note = WaitingNote { about, waiting: &waiting };
     assert_eq!(
         serde_json::to_value(note).unwrap(),

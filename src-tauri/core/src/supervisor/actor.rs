@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::engine::{Engine, EngineState, ImageInfo};
+use crate::engine::{Engine, EngineState};
 use crate::error::RunError;
 use crate::event::{Event, ImageStatus, LiveRun, Snapshot};
 use crate::executor::cancelled_early;
@@ -20,7 +20,7 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
-use super::images::{Images, Settled, Ticket};
+use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending};
 use super::task::{Done, Note};
@@ -312,7 +312,7 @@ impl Actor {
         }
     }
 
-    fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Option<ImageInfo>, RunError>) {
+    fn know_image(&mut self, name: String, ticket: Ticket, result: Result<Found, RunError>) {
         match self.images.settle(&name, ticket, result) {
             Settled::Nothing => {}
             Settled::Pulled => self.tell(Event::PullFinished { image: name }),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::engine::pull::PullFold;
+use crate::engine::pull::{PullFigure, PullFold};
 use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, PullError};
 use crate::error::RunError;
 use crate::janitor::Janitor;
@@ -20,7 +20,7 @@ use crate::lease::Leases;
 use crate::run::RunId;
 use crate::settings::Settings;
 
-use super::images::Ticket;
+use super::images::{Found, Ticket};
 use super::task::{Done, Note, pause_after};
 
 /// An engine reports each layer many times a second; a window needs ten.
@@ -95,7 +95,6 @@ impl Preparation {
     }
 }
 
-/// An image that is here but not prepared counts as not here: nobody may want it, and preparing is work.
 pub(super) async fn look(
     engine: Arc<dyn Engine>,
     image: String,
@@ -105,10 +104,9 @@ pub(super) async fn look(
 ) -> Done {
     pause_after(failures).await;
     let found = async {
-        match (engine.image(&image).await?, preparation) {
-            (Some(base), Some(preparation)) => preparation.find(engine.as_ref(), &base).await,
-            (found, _) => Ok(found),
-        }
+        let Some(base) = engine.image(&image).await? else { return Ok(Found::Nothing) };
+        let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };
+        Ok(preparation.find(engine.as_ref(), &base).await?.map_or(Found::Unprepared(base), Found::Ready))
     };
     let result = found.await.map_err(|error| unavailable(error, &image));
     Done::Image { image, ticket, result }
@@ -124,7 +122,7 @@ pub(super) async fn pull(
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(&engine, &image, preparation, &notes) => result.map(Some),
+        result = bring(&engine, &image, preparation, &notes) => result.map(Found::Ready),
     };
     Done::Image { image, ticket, result }
 }
@@ -148,7 +146,11 @@ async fn bring(
         }
     };
     match preparation {
-        Some(preparation) => preparation.make(engine, base).await.map_err(|error| unavailable(error, image)),
+        Some(preparation) => {
+            // Nobody listens any more: nobody needs to know.
+            let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
+            preparation.make(engine, base).await.map_err(|error| unavailable(error, image))
+        }
         None => Ok(base),
     }
 }

@@ -35,12 +35,21 @@ struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ticket(u64);
 
+/// What the engine has of an image.
+#[derive(Debug)]
+pub(super) enum Found {
+    Nothing,
+    /// Preparing is work, and nobody may want it: it is done when somebody does.
+    Unprepared(ImageInfo),
+    Ready(ImageInfo),
+}
+
 /// What is to be done now.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) name: String,
     pub(super) ticket: Ticket,
-    /// To be fetched, until that is cancelled; otherwise only looked at.
+    /// To be fetched and prepared, as far as it needs that, until it is cancelled; otherwise only looked at.
     pub(super) pull: Option<CancellationToken>,
     /// Looks before it that told nothing: it waits longer for each.
     pub(super) failures: u32,
@@ -112,13 +121,15 @@ impl Images {
             let busy = CancellationToken::new();
             let pull = match image.state {
                 ImageState::Unknown => None,
-                ImageState::NotPulled | ImageState::Failed { .. } if wanted => {
+                ImageState::NotPulled | ImageState::Unprepared(_) | ImageState::Failed { .. } if wanted => {
                     image.state = ImageState::Pulling(PullFigure::default());
                     Some(busy.clone())
                 }
-                ImageState::NotPulled | ImageState::Failed { .. } | ImageState::Pulling(_) | ImageState::Ready(_) => {
-                    continue;
-                }
+                ImageState::NotPulled
+                | ImageState::Unprepared(_)
+                | ImageState::Failed { .. }
+                | ImageState::Pulling(_)
+                | ImageState::Ready(_) => continue,
             };
             self.last = self.last.next();
             (image.ticket, image.busy) = (self.last, Some(busy));
@@ -148,18 +159,19 @@ impl Images {
                 *shown = figure;
                 true
             }
-            Some(ImageState::Unknown | ImageState::NotPulled | ImageState::Ready(_) | ImageState::Failed { .. })
+            Some(
+                ImageState::Unknown
+                | ImageState::NotPulled
+                | ImageState::Unprepared(_)
+                | ImageState::Ready(_)
+                | ImageState::Failed { .. },
+            )
             | None => false,
         }
     }
 
     /// A task has ended: with what is here now, or with why it is not.
-    pub(super) fn settle(
-        &mut self,
-        name: &str,
-        ticket: Ticket,
-        result: Result<Option<ImageInfo>, RunError>,
-    ) -> Settled {
+    pub(super) fn settle(&mut self, name: &str, ticket: Ticket, result: Result<Found, RunError>) -> Settled {
         let Some(image) = self.known.get_mut(name).filter(|image| image.ticket == ticket) else {
             return Settled::Nothing;
         };
@@ -168,21 +180,25 @@ impl Images {
         let told = matches!(result, Ok(_) | Err(RunError::Image { .. }));
         image.failures = if told { 0 } else { image.failures + 1 };
         match result {
-            Ok(Some(info)) => {
+            Ok(Found::Ready(info)) => {
                 image.state = ImageState::Ready(info);
                 image.answer_all(&Ok(()));
                 if was_pulling { Settled::Pulled } else { Settled::Nothing }
             }
-            Ok(None) => {
+            Ok(Found::Unprepared(info)) => {
+                image.state = ImageState::Unprepared(info);
+                Settled::Nothing
+            }
+            Ok(Found::Nothing) => {
                 image.state = ImageState::NotPulled;
                 Settled::Nothing
             }
             Err(error) => {
                 let why = if let RunError::Image { error, .. } = &error { Some(error.clone()) } else { None };
                 image.state = match &why {
-                    Some(PullError::Cancelled) => ImageState::NotPulled,
+                    // A cancelled one may be here all the same: it was being prepared.
+                    Some(PullError::Cancelled) | None => ImageState::Unknown,
                     Some(error) => ImageState::Failed { error: error.clone() },
-                    None => ImageState::Unknown,
                 };
                 image.answer_all(&Err(error.clone()));
                 Settled::Failed { error, pull: why.filter(|_| was_pulling) }
@@ -234,7 +250,11 @@ impl Image {
     fn ready(&self) -> Option<&ImageInfo> {
         match &self.state {
             ImageState::Ready(info) => Some(info),
-            ImageState::Unknown | ImageState::NotPulled | ImageState::Pulling(_) | ImageState::Failed { .. } => None,
+            ImageState::Unknown
+            | ImageState::NotPulled
+            | ImageState::Pulling(_)
+            | ImageState::Unprepared(_)
+            | ImageState::Failed { .. } => None,
         }
     }
 
@@ -284,7 +304,7 @@ mod tests {
     fn absent() -> Images {
         let mut images = images();
         for (name, ticket, _) in begun(&mut images, "none") {
-            images.settle(&name, ticket, Ok(None));
+            images.settle(&name, ticket, Ok(Found::Nothing));
         }
         images
     }
@@ -303,12 +323,12 @@ mod tests {
         );
         assert_eq!(begun(&mut images, "a"), []);
         for (name, ticket, _) in looks {
-            assert_eq!(images.settle(&name, ticket, Ok(None)), Settled::Nothing);
+            assert_eq!(images.settle(&name, ticket, Ok(Found::Nothing)), Settled::Nothing);
         }
         assert!(images.begin(|_| true, false).is_empty(), "not while it stops");
         let [(name, ticket, true)] = &begun(&mut images, "a")[..] else { panic!("one pull") };
         assert_eq!(begun(&mut images, "a"), []);
-        assert_eq!(images.settle(name, *ticket, Ok(Some(info("1")))), Settled::Pulled);
+        assert_eq!(images.settle(name, *ticket, Ok(Found::Ready(info("1")))), Settled::Pulled);
         assert_eq!((images.ready("a"), images.any_ready()), (Some(&info("1")), Some(&info("1"))));
         assert_eq!(begun(&mut images, "a"), []);
     }
@@ -329,7 +349,7 @@ mod tests {
         assert_eq!(images.state("a"), ImageState::Unknown);
         let look = images.begin(|_| true, true).remove(0);
         assert_eq!((look.pull.is_some(), look.failures), (false, 1));
-        images.settle("a", look.ticket, Ok(None));
+        images.settle("a", look.ticket, Ok(Found::Nothing));
         assert_eq!(images.begin(|_| true, true)[0].failures, 0);
     }
 
@@ -338,11 +358,11 @@ mod tests {
         let mut images = images();
         let old = begun(&mut images, "a").remove(0).1;
         images.forget();
-        assert_eq!(images.settle("a", old, Ok(Some(info("old")))), Settled::Nothing);
+        assert_eq!(images.settle("a", old, Ok(Found::Ready(info("old")))), Settled::Nothing);
         let new = begun(&mut images, "a").remove(0).1;
-        assert_eq!(images.settle("a", old, Ok(Some(info("old")))), Settled::Nothing);
+        assert_eq!(images.settle("a", old, Ok(Found::Ready(info("old")))), Settled::Nothing);
         assert_eq!(images.state("a"), ImageState::Unknown);
-        images.settle("a", new, Ok(Some(info("new"))));
+        images.settle("a", new, Ok(Found::Ready(info("new"))));
         assert_eq!(images.ready("a"), Some(&info("new")));
     }
 
@@ -356,7 +376,7 @@ mod tests {
         };
         let (mut one, mut other) = (ask(&mut images, "a"), ask(&mut images, "b"));
         let work = begun(&mut images, "none");
-        images.settle("a", work[0].1, Ok(Some(info("1"))));
+        images.settle("a", work[0].1, Ok(Found::Ready(info("1"))));
         assert_eq!(one.try_recv(), Ok(Ok(())));
         assert_eq!(ask(&mut images, "a").try_recv(), Ok(Ok(())), "it is here");
         images.rename(&["a".to_owned(), "c".to_owned()]);
@@ -367,6 +387,34 @@ mod tests {
         assert!(last.try_recv().is_err(), "it waits for the next engine");
         images.refuse_askers(&RunError::ShuttingDown);
         assert_eq!(last.try_recv(), Ok(Err(RunError::ShuttingDown)));
+    }
+
+    #[test]
+    fn one_that_is_here_and_not_prepared_is_left_so_until_it_is_wanted() {
+        let mut images = images();
+        for (name, ticket, _) in begun(&mut images, "none") {
+            assert_eq!(images.settle(&name, ticket, Ok(Found::Unprepared(info("1")))), Settled::Nothing);
+        }
+        assert_eq!(images.state("a"), ImageState::Unprepared(info("1")));
+        assert_eq!((images.ready("a"), images.any_ready()), (None, None), "nothing runs in it");
+        assert_eq!(begun(&mut images, "none"), []);
+        assert!(!images.progress("a", PullFigure::PREPARING) && !images.cancel_pull("a"));
+        let [(_, ticket, true)] = &begun(&mut images, "a")[..] else { panic!("one that is wanted") };
+        assert!(images.progress("a", PullFigure::PREPARING));
+        assert_eq!(images.settle("a", *ticket, Ok(Found::Ready(info("2")))), Settled::Pulled);
+        assert_eq!(images.ready("a"), Some(&info("2")));
+    }
+
+    #[test]
+    fn a_cancelled_one_is_looked_at_again_for_it_may_be_here() {
+        let mut images = absent();
+        let ticket = images.begin(|name| name == "a", true).remove(0).ticket;
+        let cancelled = RunError::Image { image: "a".into(), error: PullError::Cancelled };
+        let settled = images.settle("a", ticket, Err(cancelled.clone()));
+        assert_eq!(settled, Settled::Failed { error: cancelled, pull: Some(PullError::Cancelled) });
+        let [(_, ticket, false)] = &begun(&mut images, "none")[..] else { panic!("one look") };
+        images.settle("a", *ticket, Ok(Found::Unprepared(info("1"))));
+        assert_eq!(images.state("a"), ImageState::Unprepared(info("1")));
     }
 
     #[test]
@@ -384,26 +432,26 @@ mod tests {
     fn a_second_run_that_found_it_gone_does_not_hide_the_pull() {
         let mut images = images();
         let look = begun(&mut images, "none").remove(0).1;
-        images.settle("a", look, Ok(Some(info("1"))));
+        images.settle("a", look, Ok(Found::Ready(info("1"))));
         images.gone("a");
         let pull = begun(&mut images, "a").remove(0).1;
         images.gone("a");
         assert_eq!(images.state("a"), ImageState::Pulling(PullFigure::default()));
-        assert_eq!(images.settle("a", pull, Ok(Some(info("1")))), Settled::Pulled);
+        assert_eq!(images.settle("a", pull, Ok(Found::Ready(info("1")))), Settled::Pulled);
     }
 
     #[test]
     fn one_that_is_held_is_not_begun_and_a_doubted_one_is_looked_at_again() {
         let mut images = images();
         for (name, ticket, _) in begun(&mut images, "none") {
-            images.settle(&name, ticket, Ok(Some(info("1"))));
+            images.settle(&name, ticket, Ok(Found::Ready(info("1"))));
         }
         let ticket = images.hold("a").unwrap();
         assert_eq!((images.hold("a"), images.ready("a")), (None, None));
         images.doubt("1");
         let [(name, ..)] = &begun(&mut images, "a")[..] else { panic!("one look") };
         assert_eq!(name, "b");
-        images.settle("a", ticket, Ok(None));
+        images.settle("a", ticket, Ok(Found::Nothing));
         assert_eq!(images.state("a"), ImageState::NotPulled);
     }
 }

@@ -14,7 +14,7 @@ use crate::executor::{self, Progress};
 use crate::lease::{Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
-use super::images::Ticket;
+use super::images::{Found, Ticket};
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
@@ -42,7 +42,7 @@ pub(super) enum Done {
         image: String,
         /// Of the look or the pull that this is the end of.
         ticket: Ticket,
-        result: Result<Option<ImageInfo>, RunError>,
+        result: Result<Found, RunError>,
     },
     Walls {
         engine: Arc<dyn Engine>,

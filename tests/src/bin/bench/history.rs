@@ -1,105 +1,122 @@
-//! A long history must not be felt: a call and the first page with many runs behind them, beside the same with none.
+//! A long history must not be felt: writing a run, a call and the first page with a million runs behind them, in turn with
+//! the same where there are next to none.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use sandtray_core::error::RunError;
-use sandtray_core::history::{History, HistoryError, RunRecord};
-use sandtray_core::language::Language;
+use sandtray_core::history::{History, HistoryQuery};
 use sandtray_core::paths::Paths;
-use sandtray_core::run::{Client, ClientId, Overflow, RunId, RunSpec};
-use sandtray_core::settings::{HistorySettings, Keep, Settings};
+use sandtray_tests::long_history;
+use sandtray_tests::rig::Agent;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::serving::{Serving, print_call};
 use crate::stats::{Sample, round};
 
 const RUNS: u32 = 1_000_000;
-const ROUNDS: usize = 30;
-
-fn settings() -> HistorySettings {
-    HistorySettings { max_runs: RUNS, max_mb: 102_400, ..HistorySettings::default() }
-}
+/// Of a call and a page over the socket.
+const ROUNDS: usize = 60;
+/// Of a record and a page in this process.
+const RECORDS: u32 = 400;
+/// Rows of a page.
+const ROWS: usize = 50;
 
 pub(crate) async fn measure() -> Value {
-    let folder = tempfile::tempdir().unwrap();
-    let paths = Paths::under(folder.path());
-    paths.ensure().unwrap();
+    let (long, empty) = (home(), home());
+    let file = |home: &TempDir| Paths::under(home.path()).history_file();
     let begun = Instant::now();
-    fill(&paths).await;
-    println!("{RUNS} runs written in {:.0} s", begun.elapsed().as_secs_f64());
-
-    let long = Serving::start_in(folder, |settings| settings.history = self::settings()).await;
-    let empty = Serving::start(|settings| settings.history = self::settings()).await;
-    let (mut call_long, mut call_empty, mut page_long, mut page_empty) = <(Sample, Sample, Sample, Sample)>::default();
-    let (mut to_long, mut to_empty) = (long.agent().await, empty.agent().await);
-    for agent in [&mut to_long, &mut to_empty] {
-        for _ in 0..50 {
-            agent.run(print_call("shell")).await;
-        }
-    }
-    for _ in 0..ROUNDS {
-        for (serving, agent, calls, pages) in [
-            (&long, &mut to_long, &mut call_long, &mut page_long),
-            (&empty, &mut to_empty, &mut call_empty, &mut page_empty),
-        ] {
-            serving.warm(agent, 1).await;
-            calls.add(time(agent, "code.run", print_call("shell")).await);
-            pages.add(time(agent, "code.history", json!({ "limit": 50 })).await);
-        }
-    }
-    let (calls, pages) = (call_long.median() / call_empty.median(), page_long.median() / page_empty.median());
-    println!(
-        "a call: {:.1} ms, with an empty history {:.1} ms, ratio {calls:.2}",
-        call_long.median(),
-        call_empty.median()
-    );
-    println!(
-        "the first page of 50: {:.1} ms, of an empty history {:.1} ms, ratio {pages:.2}",
-        page_long.median(),
-        page_empty.median()
-    );
-    long.stop().await;
-    empty.stop().await;
-    json!({
-        "runs": RUNS, "call": call_long.json(), "call_empty": call_empty.json(), "call_ratio": round(calls),
-        "page": page_long.json(), "page_empty": page_empty.json(), "page_ratio": round(pages),
-    })
+    long_history::fill(&file(&long), RUNS, long_history::start(RUNS + RECORDS)).await;
+    let size = std::fs::metadata(file(&long)).unwrap().len() >> 20;
+    println!("{RUNS} runs written in {:.0} s; they take {size} MB of disk\n", begun.elapsed().as_secs_f64());
+    println!("{:<34} {:>12} {:>12} {:>7}", "median", "long history", "empty", "ratio");
+    let mut report = json!({ "runs": RUNS, "disk_mb": size });
+    let (record, page) = in_process(&file(&long), &file(&empty)).await;
+    report["record"] = record.row("writing a run");
+    report["page"] = page.row("reading the first page");
+    let (call, page) = over_the_socket(long, empty).await;
+    report["call"] = call.row("a call, in all");
+    report["page_call"] = page.row("a call for the first page");
+    report
 }
 
-async fn time(agent: &mut sandtray_tests::rig::Agent, method: &str, params: Value) -> Duration {
+fn home() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    Paths::under(folder.path()).ensure().unwrap();
+    folder
+}
+
+#[derive(Default)]
+struct Pair {
+    long: Sample,
+    empty: Sample,
+}
+
+impl Pair {
+    fn sample(&mut self, long: bool) -> &mut Sample {
+        if long { &mut self.long } else { &mut self.empty }
+    }
+
+    fn row(&self, what: &str) -> Value {
+        let Self { long, empty } = self;
+        let ratio = long.median() / empty.median();
+        println!("{what:<34} {:>9.3} ms {:>9.3} ms {ratio:>7.2}", long.median(), empty.median());
+        json!({ "long": long.json(), "empty": empty.json(), "ratio": round(ratio) })
+    }
+}
+
+/// The history alone: what a run's record and the first page cost it.
+async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair) {
+    let open = async |file| History::open(file, long_history::settings()).await.unwrap().history;
+    let mut histories = [(true, open(long).await), (false, open(empty).await)];
+    let (mut records, mut pages) = <(Pair, Pair)>::default();
+    // Later than all that is there, and not later than now.
+    let start = long_history::start(RECORDS);
+    for number in 0..RECORDS {
+        for (is_long, history) in &histories {
+            let record = long_history::record(number, start);
+            let begun = Instant::now();
+            history.record(record).await.unwrap();
+            records.sample(*is_long).add(begun.elapsed());
+            let begun = Instant::now();
+            let page = history.list(HistoryQuery { limit: ROWS, ..HistoryQuery::default() }).await.unwrap();
+            if page.runs.len() == ROWS {
+                pages.sample(*is_long).add(begun.elapsed());
+            }
+        }
+        histories.reverse();
+    }
+    for (_, history) in &histories {
+        history.close().await.unwrap();
+    }
+    (records, pages)
+}
+
+/// What an agent and the owner meet.
+async fn over_the_socket(long: TempDir, empty: TempDir) -> (Pair, Pair) {
+    let settings = |settings: &mut sandtray_core::settings::Settings| settings.history = long_history::settings();
+    let (long, empty) = (Serving::start_in(long, settings).await, Serving::start_in(empty, settings).await);
+    let mut sides = [(true, &long, long.agent().await), (false, &empty, empty.agent().await)];
+    let (mut calls, mut pages) = <(Pair, Pair)>::default();
+    for (_, _, agent) in &mut sides {
+        agent.run(print_call("shell")).await;
+    }
+    for _ in 0..ROUNDS {
+        for (is_long, serving, agent) in &mut sides {
+            serving.warm(agent, 1).await;
+            calls.sample(*is_long).add(time(agent, "code.run", print_call("shell")).await);
+            pages.sample(*is_long).add(time(agent, "code.history", json!({ "limit": ROWS })).await);
+        }
+        // Neither is always the one that comes behind the other.
+        sides.reverse();
+    }
+    long.stop().await;
+    empty.stop().await;
+    (calls, pages)
+}
+
+async fn time(agent: &mut Agent, method: &str, params: Value) -> Duration {
     let begun = Instant::now();
     agent.call(method, params).await.unwrap();
     begun.elapsed()
-}
-
-/// Through the history's own door; that the runs were refused makes them small, which the list does not mind.
-async fn fill(paths: &Paths) {
-    let history = History::open(&paths.history_file(), settings()).await.unwrap().history;
-    let client = Client { id: ClientId(1), name: "bench".into(), pid: None, program: None };
-    let start = SystemTime::now() - Duration::from_secs(u64::from(RUNS) / 2);
-    let error = RunError::Internal("made up".into());
-    let mut writing: tokio::task::JoinSet<Result<(), HistoryError>> = tokio::task::JoinSet::new();
-    for number in 0..RUNS {
-        let spec = RunSpec {
-            id: RunId::generate(),
-            language: Language::Shell,
-            code: "echo 1".into(),
-            files: Vec::new(),
-            stdin: "".into(),
-            limits: Settings::default().limits(),
-            overflow: Overflow::Kill,
-            label: None,
-        };
-        let at = start + Duration::from_millis(u64::from(number) * 500);
-        let record = RunRecord::of(&spec, &client, at, Err(&error), Keep::Metrics);
-        let history = history.clone();
-        if writing.len() >= 64 {
-            writing.join_next().await.unwrap().unwrap().unwrap();
-        }
-        writing.spawn(async move { history.record(record).await });
-    }
-    while let Some(written) = writing.join_next().await {
-        written.unwrap().unwrap();
-    }
-    history.close().await.unwrap();
 }

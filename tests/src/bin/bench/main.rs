@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot measure ends")]
 
+#[cfg(target_os = "linux")]
+mod app;
 mod burst;
 mod call;
 mod history;
@@ -35,6 +37,12 @@ async fn main() {
     section!("stream", stream::measure());
     section!("history", history::measure());
     section!("idle", idle::measure());
+    #[cfg(target_os = "linux")]
+    {
+        section!("app in the tray", app::idle::measure());
+        section!("app window", app::opening::measure());
+        section!("app history", app::runs::measure());
+    }
     let path = serving::target_folder().join("bench.json");
     std::fs::write(&path, serde_json::to_string_pretty(&Value::Object(report)).unwrap()).unwrap();
     println!("\nwritten to target/bench.json");

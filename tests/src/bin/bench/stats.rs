@@ -31,10 +31,15 @@ impl Sample {
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "n": self.0.len(), "median_ms": round(self.median()), "p95_ms": round(self.p95()) })
+        json!({ "n": self.0.len(), "median_ms": fine(self.median()), "p95_ms": fine(self.p95()) })
     }
 }
 
 pub(crate) fn round(figure: f64) -> f64 {
     (figure * 100.0).round() / 100.0
+}
+
+/// Some figures are microseconds.
+fn fine(figure: f64) -> f64 {
+    (figure * 10_000.0).round() / 10_000.0
 }

@@ -45,11 +45,12 @@ export async function watchRun(runId: string, onEvent: (event: LiveEvent) => voi
     if (event.kind === 'ended') open = false;
     onEvent(event);
   };
-  await invoke('watch_run', { runId, channel });
+  const watch = await invoke<number>('watch_run', { runId, channel });
   return () => {
     if (!open) return;
     open = false;
-    void invoke('unwatch_run', { runId }).catch(() => {});
+    // By its own number: the same run may be watched anew by now.
+    void invoke('unwatch_run', { watch }).catch(() => {});
   };
 }
 

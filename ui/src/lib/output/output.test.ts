@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { AnsiReader, applySgr, classesOf, MARK } from './ansi';
 import { parseCsv } from './csv';
 import { codeClasses, highlightLines } from './highlight';
+import type { RunBody, RunRow } from '../ipc/types';
 import { visible } from './hostile';
+import { outputOf } from './pieces';
 import { looseText, rasterUrl } from './raster';
 import { segments, TextStore } from './store';
-import { breaks, Rows } from './wrap';
+import { breaks, Rows, wordBreaks } from './wrap';
 
 function shown(...pieces: string[]): TextStore {
   const store = new TextStore();
@@ -203,5 +205,37 @@ describe('files', () => {
   it('makes names safe for one line', () => {
     expect(visible('a\u202egnp.exe\nb\tc')).toBe('a⟦U+202E⟧gnp.exe␊b c');
     expect(visible('😀'.repeat(300), 99)).toBe(`${'😀'.repeat(49)}…`);
+  });
+});
+
+describe('a sentence of ours', () => {
+  const pieces = (text: string, columns: number) => wordBreaks(text, columns).map((start, at, all) => text.slice(start, all[at + 1]).trim());
+
+  it('is broken between words, and within one only where it must', () => {
+    expect(pieces('the order isn’t kept', 12)).toEqual(['the order', 'isn’t kept']);
+    expect(pieces('short', 12)).toEqual(['short']);
+    expect(pieces('abcdefghijklmnopq rs', 12)).toEqual(['abcdefghijkl', 'mnopq rs']);
+  });
+});
+
+describe('what the history kept of the output', () => {
+  const figure = (text: string, produced = text.length) => ({ produced, returned: text.length });
+  const shown = (stdout: string, stderr: string) => {
+    const run = { stdout: figure(stdout), stderr: figure(stderr) } as RunRow;
+    const body = { stdout: { text: stdout, cut: false }, stderr: { text: stderr, cut: false } } as RunBody;
+    return outputOf(run, body).lines.map(({ origin, text }) => `${origin} ${text}`);
+  };
+
+  it('says which of the two a part is, and that they were not kept in order', () => {
+    expect(shown('a\n', 'b\n')).toEqual([
+      'note Normal output first, then errors: the order in which they came isn’t kept.',
+      'heading Normal output (stdout)', 'stdout a', 'heading Errors and messages (stderr)', 'stderr b',
+    ]);
+    expect(shown('', 'b')).toEqual(['heading Errors and messages (stderr)', 'stderr b']);
+  });
+
+  it('needs no label where there is only the one that everybody expects', () => {
+    expect(shown('a', '')).toEqual(['stdout a']);
+    expect(shown('', '')).toEqual([]);
   });
 });

@@ -6,9 +6,13 @@ import { TextStore } from './store';
 
 export function outputOf(run: RunRow, body: RunBody): TextStore {
   const store = new TextStore();
-  const both = body.stdout.text !== '' && body.stderr.text !== '';
+  const errors = body.stderr.text !== '';
+  if (errors && body.stdout.text !== '') {
+    store.note('Normal output first, then errors: the order in which they came isn’t kept.');
+    store.heading('Normal output (stdout)');
+  }
   add(store, 'stdout', body.stdout, run.stdout);
-  if (both) store.note('Errors and messages (stderr):');
+  if (errors) store.heading('Errors and messages (stderr)');
   add(store, 'stderr', body.stderr, run.stderr);
   return store;
 }

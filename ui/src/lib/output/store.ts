@@ -4,7 +4,7 @@ import type { Stream } from '../ipc/types';
 import { AnsiReader, type Sink, type Style } from './ansi';
 
 /** Who a line is from. */
-export type Origin = Stream | 'note';
+export type Origin = Stream | 'note' | 'heading';
 
 export interface Line {
   text: string;
@@ -45,9 +45,12 @@ export class TextStore implements Sink {
 
   /** A line of ours between the program's. */
   note(text: string): void {
-    this.open = null;
-    this.lines.push({ text, origin: 'note', spans: null });
-    this.version += 1;
+    this.own('note', text);
+  }
+
+  /** Over what follows, where it isn't plain what that is. */
+  heading(text: string): void {
+    this.own('heading', text);
   }
 
   end(): void {
@@ -62,7 +65,7 @@ export class TextStore implements Sink {
   lastLine(): Line | null {
     for (let at = this.lines.length - 1; at >= 0 && at > this.lines.length - 50; at -= 1) {
       const line = this.lines[at];
-      if (line && line.origin !== 'note' && line.text.trim() !== '') return line;
+      if (line && (line.origin === 'stdout' || line.origin === 'stderr') && line.text.trim() !== '') return line;
     }
     return null;
   }
@@ -83,6 +86,12 @@ export class TextStore implements Sink {
   tab(): void {
     const line = this.current();
     this.text(' '.repeat(TAB - (line.text.length % TAB)), line.spans?.at(-1) ?? 0);
+  }
+
+  private own(origin: Origin, text: string): void {
+    this.open = null;
+    this.lines.push({ text, origin, spans: null });
+    this.version += 1;
   }
 
   private current(): Line {

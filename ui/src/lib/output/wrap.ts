@@ -3,7 +3,7 @@
 import { isLow } from './hostile';
 
 export interface Lines {
-  readonly lines: readonly { text: string }[];
+  readonly lines: readonly { text: string; origin?: string }[];
   readonly generation: number;
 }
 
@@ -28,8 +28,9 @@ export class Rows {
     this.reopenLast();
     const { lines } = this.store;
     for (; this.done < lines.length; this.done += 1) {
-      const text = lines[this.done]?.text ?? '';
-      for (const start of breaks(text, wide)) {
+      const { text, origin } = lines[this.done] ?? { text: '' };
+      const ours = origin === 'note' || origin === 'heading';
+      for (const start of ours ? wordBreaks(text, wide) : breaks(text, wide)) {
         this.line.push(this.done);
         this.start.push(start);
       }
@@ -89,6 +90,17 @@ export function breaks(text: string, columns: number): number[] {
     }
     used += wide;
     units += 1;
+  }
+  return starts;
+}
+
+/** The same for a sentence of ours, which is broken between words. */
+export function wordBreaks(text: string, columns: number): number[] {
+  const starts = [0];
+  for (let from = 0; text.length - from > columns; ) {
+    const space = text.lastIndexOf(' ', from + columns);
+    from = space > from ? space + 1 : from + columns;
+    starts.push(from);
   }
   return starts;
 }

@@ -58,6 +58,8 @@ export class HistoryList {
   /** Grows in place; `version` tells. */
   rows: Brief[] = [];
   version = $state(0);
+  /** Counts the lists there were: another one starts at its top. */
+  lists = $state(0);
   filters = $state.raw<Filters>(NO_FILTERS);
   clients = $state.raw<string[]>([]);
   total = $state<number | null>(null);
@@ -67,6 +69,7 @@ export class HistoryList {
   private next: string | null = null;
   private turn = 0;
   private busy = false;
+  private reading: Promise<void> | null = null;
   private wanted = 0;
 
   /** How many rows the list is tall: of an unfiltered one all, read or not. */
@@ -76,13 +79,31 @@ export class HistoryList {
     return Math.max(this.rows.length, this.total);
   }
 
-  async start(filters: Filters): Promise<void> {
+  /**
+   * Reads the list anew. What is asked for while it is being read waits, and only the latest of it is read next: so the first
+   * key of a search is answered at once, and the last one waits for one reading at most.
+   */
+  start(filters: Filters): Promise<void> {
     this.turn += 1;
-    const turn = this.turn;
     this.filters = filters;
     this.failure = null;
     this.wanted = 0;
     this.busy = true;
+    this.reading ??= this.readLatest();
+    return this.reading;
+  }
+
+  private async readLatest(): Promise<void> {
+    for (let turn = 0; turn !== this.turn; ) {
+      turn = this.turn;
+      await this.readFirst(turn);
+    }
+    this.reading = null;
+    this.busy = false;
+    void this.need(this.wanted);
+  }
+
+  private async readFirst(turn: number): Promise<void> {
     const stats = historyStats().catch(() => null);
     try {
       const page = await historyPage({ ...this.query(), limit: FIRST_PAGE });
@@ -92,12 +113,10 @@ export class HistoryList {
       this.take(page.runs, page.next);
       this.total = found?.runs ?? this.total;
       this.loaded = true;
+      this.lists += 1;
     } catch (error) {
       if (turn === this.turn) this.failure = asError(error);
-    } finally {
-      if (turn === this.turn) this.busy = false;
     }
-    void this.need(this.wanted);
   }
 
   /** Reads on until the row is there. */

@@ -41,16 +41,18 @@ describe('the list of past runs', () => {
     expect(new Set(list.rows.map(({ id }) => id)).size).toBe(TOTAL);
   });
 
-  it('forgets the answer to a question that is no longer asked', async () => {
+  it('asks one question at a time, and of those that came meanwhile only the last', async () => {
     const list = new HistoryList();
     let answer!: (page: HistoryPage) => void;
     vi.mocked(client.historyPage).mockImplementationOnce(() => new Promise((resolve) => (answer = resolve)));
-    const first = list.start({ ...NO_FILTERS, text: 'slow' });
-    await list.start({ ...NO_FILTERS, text: 'quick' });
+    const asked = ['q', 'qu', 'qui', 'quick'].map((text) => list.start({ ...NO_FILTERS, text }));
+    expect(vi.mocked(client.historyPage)).toHaveBeenCalledTimes(1);
     answer({ runs: [run(1, { run_id: 'late' })], next: null });
-    await first;
+    await Promise.all(asked);
+    const texts = vi.mocked(client.historyPage).mock.calls.map(([filter]) => filter.text);
+    expect([...new Set(texts)]).toEqual(['q', 'quick']);
     expect(list.rows.some(({ id }) => id === 'late')).toBe(false);
-    expect(list.filters.text).toBe('quick');
+    expect([list.filters.text, list.lists]).toEqual(['quick', 1]);
   });
 
   it('takes a run that just ended on top, once, and only where it belongs', async () => {

@@ -50,7 +50,7 @@ fn a_pull_as_docker_tells_it_goes_from_nothing_to_one() {
     let bytes = 3001123 + 30009358;
     let figure = figures[10];
     assert!((figure.fraction - 0.75).abs() < 1e-9, "{figure:?}");
-    let last = PullFigure { fraction: 1.0, downloaded_bytes: bytes, total_bytes: bytes };
+    let last = PullFigure { fraction: 1.0, downloaded_bytes: bytes, total_bytes: bytes, preparing: false };
     assert_eq!(figures.last(), Some(&last));
 }
 

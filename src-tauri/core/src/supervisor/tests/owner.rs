@@ -1,7 +1,7 @@
 //! What the owner may ask while runs come and go.
 
 use super::*;
-use crate::event::ImageState;
+use crate::event::{ImageState, PullFigure};
 use crate::run::Stream;
 
 fn one_at_a_time() -> Rig {
@@ -52,6 +52,26 @@ async fn a_cancelled_pull_answers_who_waits_and_can_be_asked_for_again() {
     rig.until(|snapshot| image_of(snapshot, Language::Python) == ImageState::NotPulled).await;
     rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Complete)]);
     assert_eq!(rig.supervisor.pull(Language::Python).await, Ok(()));
+}
+
+#[tokio::test]
+async fn an_image_that_is_here_and_not_prepared_says_so_until_somebody_wants_it() {
+    const GO: &str = "golang:1.24-bookworm";
+    let rig = Rig::with(Fake::new().with_image(GO), |_| ());
+    let go = |snapshot: &Snapshot| image_of(snapshot, Language::Go);
+    let unprepared =
+        |snapshot: &Snapshot| matches!(go(snapshot), ImageState::Unprepared(info) if info.size_bytes == 1000);
+    rig.until(unprepared).await;
+    rig.fake.hold_derivations();
+    let run = rig.start_spec(1, spec(Language::Go, "exit 0"));
+    rig.until(|snapshot| go(snapshot) == ImageState::Pulling(PullFigure::PREPARING)).await;
+    // Cancelled, it is still here.
+    assert!(rig.supervisor.cancel_pull(Language::Go).await);
+    assert!(run.result().await.is_err());
+    rig.until(unprepared).await;
+    assert_eq!(rig.supervisor.remove_image(Language::Go).await, Ok(()));
+    rig.until(|snapshot| go(snapshot) == ImageState::NotPulled).await;
+    assert_eq!(rig.fake.pulls_begun(), 0);
 }
 
 #[tokio::test]

@@ -2,6 +2,6 @@
 
 export type HistoryStats = { runs: number, 
 /**
- * Of what is kept; the file is somewhat larger.
+ * Of what is kept, counted as [`crate::settings::HistorySettings::max_mb`] does; the file is somewhat larger.
  */
 bytes: number, };

@@ -21,7 +21,7 @@ total_bytes: number,
 /**
  * 0 while it unpacks.
  */
-bytes_per_second: number, } | { "state": "ready", size_bytes: number, 
+bytes_per_second: number, } | { "state": "preparing" } | { "state": "unprepared", size_bytes: number, short_digest?: string, } | { "state": "ready", size_bytes: number, 
 /**
  * The first twelve digits.
  */

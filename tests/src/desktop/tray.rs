@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sandtray_tests::rig::{PATIENCE, eventually};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -10,10 +9,12 @@ use zbus::message::Header;
 use zbus::zvariant::{OwnedObjectPath, OwnedValue, Value};
 use zbus::{Connection, Proxy, fdo, interface};
 
+use crate::rig::{PATIENCE, eventually};
+
 /// Registrations that wait for a test to look at them.
 const REGISTRATIONS: usize = 16;
 
-pub(crate) struct Watcher(Mutex<Registered>);
+pub struct Watcher(Mutex<Registered>);
 
 struct Registered {
     registrations: mpsc::Receiver<(String, String)>,
@@ -50,14 +51,14 @@ impl Host {
 }
 
 impl Watcher {
-    pub(crate) async fn serve(connection: &Connection) -> Self {
+    pub async fn serve(connection: &Connection) -> Self {
         let (sender, receiver) = mpsc::channel(REGISTRATIONS);
         connection.object_server().at("/StatusNotifierWatcher", Host(sender)).await.expect("a place for the host");
         connection.request_name("org.kde.StatusNotifierWatcher").await.expect("the host's name");
         Self(Mutex::new(Registered { registrations: receiver, seen: HashSet::new() }))
     }
 
-    pub(crate) async fn next(&self, connection: &Connection) -> Tray {
+    pub async fn next(&self, connection: &Connection) -> Tray {
         let mut registered = self.0.lock().await;
         let (owner, path) = loop {
             let next = timeout(PATIENCE, registered.registrations.recv()).await.expect("an icon in the tray");
@@ -75,15 +76,15 @@ impl Watcher {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) id: i32,
-    pub(crate) label: String,
-    pub(crate) enabled: bool,
+pub struct Entry {
+    pub id: i32,
+    pub label: String,
+    pub enabled: bool,
     /// `None` for what cannot be checked.
-    pub(crate) checked: Option<bool>,
+    pub checked: Option<bool>,
 }
 
-pub(crate) struct Tray {
+pub struct Tray {
     owner: String,
     menu: Proxy<'static>,
     bus: fdo::DBusProxy<'static>,
@@ -92,7 +93,7 @@ pub(crate) struct Tray {
 type Layout = (i32, HashMap<String, OwnedValue>, Vec<OwnedValue>);
 
 impl Tray {
-    pub(crate) async fn entries(&self) -> Vec<Entry> {
+    pub async fn entries(&self) -> Vec<Entry> {
         // The desktop says that it is about to show the menu.
         let _: Result<bool, _> = self.menu.call("AboutToShow", &(0i32,)).await;
         let none: Vec<String> = Vec::new();
@@ -101,30 +102,37 @@ impl Tray {
         children.into_iter().filter_map(entry).collect()
     }
 
-    pub(crate) async fn labels(&self) -> Vec<String> {
+    pub async fn labels(&self) -> Vec<String> {
         self.entries().await.into_iter().map(|entry| entry.label).collect()
     }
 
     /// Presses the first entry that starts so, once it is there.
-    pub(crate) async fn press(&self, label: &str) {
+    pub async fn press(&self, label: &str) {
+        self.press_entry(self.find(label).await).await;
+    }
+
+    /// The first entry that starts so, once it is there.
+    pub async fn find(&self, label: &str) -> i32 {
         self.until(label).await;
         let entries = self.entries().await;
-        let entry = entries.iter().find(|entry| entry.label.starts_with(label)).expect("it was there a moment ago");
+        entries.iter().find(|entry| entry.label.starts_with(label)).expect("it was there a moment ago").id
+    }
+
+    pub async fn press_entry(&self, id: i32) {
         let now = 0u32;
         let data = Value::from(0i32);
-        let _: () =
-            self.menu.call("Event", &(entry.id, "clicked", data, now)).await.expect("a menu that can be pressed");
+        let _: () = self.menu.call("Event", &(id, "clicked", data, now)).await.expect("a menu that can be pressed");
     }
 
     /// Waits for an entry that starts so.
-    pub(crate) async fn until(&self, label: &str) {
+    pub async fn until(&self, label: &str) {
         eventually(&format!("the tray shows {label:?}"), || async {
             self.labels().await.iter().any(|shown| shown.starts_with(label))
         })
         .await;
     }
 
-    pub(crate) async fn until_gone(&self, label: &str) {
+    pub async fn until_gone(&self, label: &str) {
         eventually(&format!("the tray no longer shows {label:?}"), || async {
             !self.labels().await.iter().any(|shown| shown.starts_with(label))
         })
@@ -132,7 +140,7 @@ impl Tray {
     }
 
     /// Whether the program that it belongs to is still there.
-    pub(crate) async fn lives(&self) -> bool {
+    pub async fn lives(&self) -> bool {
         let name = zbus::names::BusName::try_from(self.owner.as_str()).expect("the name of a connection");
         self.bus.name_has_owner(name).await.unwrap_or(false)
     }

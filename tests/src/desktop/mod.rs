@@ -1,11 +1,17 @@
-//! A desktop for one test: a screen, a session bus with a host for trays and a service for notifications, and a home.
+//! A desktop for one test or one measurement: a screen, a session bus with a host for trays and a service for
+//! notifications, and a home. Two never stand beside each other in one process: on a small machine they would only make
+//! each other slow.
+
+pub mod driver;
+pub mod notifications;
+pub mod screen;
+pub mod tray;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use sandtray_core::settings::Settings;
-use sandtray_tests::rig::{Agent, PATIENCE, built, eventually};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -13,21 +19,23 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use zbus::Connection;
 
-use crate::notifications::Notifications;
-use crate::tray::{Tray, Watcher};
+use crate::rig::{Agent, PATIENCE, built, eventually};
+use notifications::Notifications;
+use tray::{Tray, Watcher};
 
 /// Quit takes no longer than five seconds; a busy machine a little.
 const QUIT_PATIENCE: Duration = Duration::from_secs(15);
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
-pub(crate) struct Desktop {
+pub struct Desktop {
     display: String,
     bus: String,
-    pub(crate) connection: Connection,
+    pub connection: Connection,
     watcher: Watcher,
-    pub(crate) notifications: Notifications,
+    pub notifications: Notifications,
     home: TempDir,
+    pixels: TempDir,
     // Ended when the test is, however it ends; the app goes with its screen.
     _screen: Child,
     _bus: Child,
@@ -35,14 +43,25 @@ pub(crate) struct Desktop {
 }
 
 impl Desktop {
-    pub(crate) async fn start() -> Self {
+    pub async fn start() -> Self {
+        match Self::try_start().await {
+            Ok(desktop) => desktop,
+            Err(why) => panic!("THESE TESTS NEED A DESKTOP. {why}"),
+        }
+    }
+
+    /// An error is a sentence for whoever ran this.
+    pub async fn try_start() -> Result<Self, String> {
         let turn = TURN.lock().await;
+        let pixels = tempfile::tempdir().expect("a folder for the screen");
         let mut screen = Command::new("Xvfb");
-        screen.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]);
-        let (screen, number) = first_line(screen).await;
+        screen
+            .args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset", "-fbdir"])
+            .arg(pixels.path());
+        let (screen, number) = first_line(screen).await?;
         let mut bus = Command::new("dbus-daemon");
         bus.args(["--session", "--nofork", "--print-address=1"]);
-        let (bus, address) = first_line(bus).await;
+        let (bus, address) = first_line(bus).await?;
         let connection = zbus::connection::Builder::address(address.as_str())
             .expect("the address of a bus")
             .build()
@@ -50,46 +69,62 @@ impl Desktop {
             .expect("a session bus");
         let watcher = Watcher::serve(&connection).await;
         let notifications = Notifications::serve(&connection).await;
-        Self {
+        Ok(Self {
             display: format!(":{number}"),
             bus: address,
             connection,
             watcher,
             notifications,
             home: tempfile::tempdir().expect("a home for the test"),
+            pixels,
             _screen: screen,
             _bus: bus,
             _turn: turn,
-        }
+        })
     }
 
     /// As if it had been started before: the window stays shut.
-    pub(crate) async fn used() -> Self {
+    pub async fn used() -> Self {
         Self::with(Settings::default()).await
     }
 
-    pub(crate) async fn with(settings: Settings) -> Self {
+    pub async fn with(settings: Settings) -> Self {
         let desktop = Self::start().await;
-        let file = desktop.settings_file();
-        std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder of the settings");
-        settings.save(&file).expect("settings that are valid");
+        desktop.settle_in(&settings);
         desktop
     }
 
-    pub(crate) fn home(&self) -> &Path {
+    /// From now on the app was started before, with these settings.
+    pub fn settle_in(&self, settings: &Settings) {
+        let file = self.settings_file();
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder of the settings");
+        settings.save(&file).expect("settings that are valid");
+    }
+
+    pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    pub(crate) fn settings_file(&self) -> PathBuf {
+    /// The name of the screen, for a client of X11.
+    pub fn display(&self) -> &str {
+        &self.display
+    }
+
+    /// What is on the screen now, as X servers dump it: an XWD file that changes with every pixel drawn.
+    pub fn framebuffer(&self) -> PathBuf {
+        self.pixels.path().join("Xvfb_screen0")
+    }
+
+    pub fn settings_file(&self) -> PathBuf {
         self.home().join("config/settings.json")
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    pub fn settings(&self) -> Settings {
         Settings::load(&self.settings_file()).expect("settings").settings
     }
 
     /// What every program of this desktop is started with.
-    pub(crate) fn environment(&self, command: &mut Command) {
+    pub fn environment(&self, command: &mut Command) {
         for (name, folder) in
             [("XDG_CONFIG_HOME", "xdg/config"), ("XDG_DATA_HOME", "xdg/data"), ("XDG_CACHE_HOME", "xdg/cache")]
         {
@@ -106,25 +141,25 @@ impl Desktop {
     }
 
     /// The app without anybody who drives its window.
-    pub(crate) async fn app(&self) -> App {
+    pub async fn app(&self) -> App {
         let mut command = Command::new(built("sandtray-app"));
         self.environment(&mut command);
         App { child: command.spawn().expect("the app starts") }
     }
 
     /// Of the app that came last.
-    pub(crate) async fn tray(&self) -> Tray {
+    pub async fn tray(&self) -> Tray {
         self.watcher.next(&self.connection).await
     }
 
-    pub(crate) async fn agent(&self) -> Agent {
+    pub async fn agent(&self) -> Agent {
         let socket = self.home().join("run/agent.sock");
         eventually("agents can connect", || async { socket.exists() }).await;
         Agent::connect(&socket).await
     }
 
     /// Containers of this home that the engine knows.
-    pub(crate) async fn containers(&self) -> usize {
+    pub async fn containers(&self) -> usize {
         let home = std::fs::read_to_string(self.home().join("data/home-id")).unwrap_or_default();
         let output = Command::new("docker")
             .args(["ps", "-a", "--filter", "label=sandtray.instance", "--format", "{{.Label \"sandtray.instance\"}}"])
@@ -136,13 +171,13 @@ impl Desktop {
     }
 }
 
-pub(crate) struct App {
-    pub(crate) child: Child,
+pub struct App {
+    pub child: Child,
 }
 
 impl App {
     /// Its children, the webview's processes among them.
-    pub(crate) fn children(&self) -> Vec<String> {
+    pub fn children(&self) -> Vec<String> {
         let id = self.child.id().expect("it runs");
         let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         let pids = tasks.flat_map(|task| {
@@ -152,27 +187,33 @@ impl App {
         pids.filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()).collect()
     }
 
-    pub(crate) fn has_webview(&self) -> bool {
+    /// WebKit's processes, that of the page and the others.
+    pub fn has_webkit(&self) -> bool {
+        self.children().iter().any(|name| name.starts_with("WebKit"))
+    }
+
+    /// The page's own process.
+    pub fn has_webview(&self) -> bool {
         self.children().iter().any(|name| name.starts_with("WebKitWeb"))
     }
 
-    pub(crate) async fn ended(mut self) {
+    pub async fn ended(mut self) {
         let status = timeout(QUIT_PATIENCE, self.child.wait()).await.expect("it ends in time").expect("a status");
         assert!(status.success(), "{status}");
     }
 }
 
 /// Starts it and reads the first line that it prints.
-async fn first_line(mut command: Command) -> (Child, String) {
+async fn first_line(mut command: Command) -> Result<(Child, String), String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let name = format!("{:?}", command.as_std().get_program());
-    let mut child = command.spawn().unwrap_or_else(|error| {
-        panic!("THESE TESTS NEED {name} ({error}): `make setup` installs what tests/bench/packages-app.txt names")
-    });
+    let name = command.as_std().get_program().to_string_lossy().into_owned();
+    let mut child = command.spawn().map_err(|error| {
+        format!("{name} cannot be run ({error}): `make setup-app` installs what tests/bench/packages-app.txt names.")
+    })?;
     let stdout = child.stdout.take().expect("a pipe");
     let mut lines = BufReader::new(stdout).lines();
-    let line = timeout(PATIENCE, lines.next_line()).await.expect("it starts in time").expect("its stdout");
+    let line = timeout(PATIENCE, lines.next_line()).await.map_err(|_| format!("{name} does not come up."))?;
     // Kept open: a program whose stdout is closed may end.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    (child, line.unwrap_or_else(|| panic!("{name} said nothing")))
+    line.ok().flatten().map(|line| (child, line)).ok_or_else(|| format!("{name} ended before it was up."))
 }

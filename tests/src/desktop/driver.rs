@@ -4,28 +4,27 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fantoccini::elements::Element;
-use fantoccini::error::CmdError;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
-use sandtray_tests::rig::{PATIENCE, built, eventually};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use crate::desktop::Desktop;
+use super::Desktop;
+use crate::rig::{PATIENCE, built, eventually};
 
 /// Between two looks at the page.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(crate) struct Window {
+pub struct Window {
     client: Client,
     _driver: Child,
 }
 
 impl Window {
     /// Starts the app. Its window must come by itself, as at the first start, or be opened from the tray meanwhile.
-    pub(crate) async fn of(desktop: &Desktop) -> Self {
+    pub async fn of(desktop: &Desktop) -> Self {
         let port = free_port().await;
         let mut command = Command::new("WebKitWebDriver");
         desktop.environment(&mut command);
@@ -36,7 +35,7 @@ impl Window {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let driver = command.spawn().unwrap_or_else(|error| {
-            panic!("THESE TESTS NEED WebKitWebDriver ({error}): `make setup` installs webkit2gtk-driver")
+            panic!("THESE TESTS NEED WebKitWebDriver ({error}): `make setup-app` installs webkit2gtk-driver")
         });
         eventually("the driver listens", || async { TcpStream::connect(("127.0.0.1", port)).await.is_ok() }).await;
         let options = json!({ "binary": built("sandtray-app"), "args": [] });
@@ -51,7 +50,7 @@ impl Window {
         window
     }
 
-    pub(crate) async fn find(&self, css: &str) -> Element {
+    pub async fn find(&self, css: &str) -> Element {
         let found = self.client.wait().at_most(PATIENCE).every(LOOK).for_element(Locator::Css(css)).await;
         match found {
             Ok(element) => element,
@@ -59,16 +58,16 @@ impl Window {
         }
     }
 
-    pub(crate) async fn click(&self, css: &str) {
+    pub async fn click(&self, css: &str) {
         self.find(css).await.click().await.expect("a click");
     }
 
-    pub(crate) async fn text(&self) -> String {
+    pub async fn text(&self) -> String {
         self.script("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
     /// Waits until the page shows it.
-    pub(crate) async fn until(&self, text: &str) {
+    pub async fn until(&self, text: &str) {
         let looking = async {
             while !self.text().await.contains(text) {
                 tokio::time::sleep(LOOK).await;
@@ -79,21 +78,35 @@ impl Window {
         }
     }
 
-    pub(crate) async fn script(&self, script: &str) -> Value {
+    pub async fn script(&self, script: &str) -> Value {
         self.client.execute(script, Vec::new()).await.expect("a script")
     }
 
+    /// Keys, as a person would press them there.
+    pub async fn keys(&self, css: &str, keys: &str) {
+        self.find(css).await.send_keys(keys).await.expect("keys that arrive");
+    }
+
+    /// A script that calls its last argument when it is done.
+    pub async fn promised(&self, script: &str, arguments: Vec<Value>) -> Value {
+        self.client.execute_async(script, arguments).await.expect("an answer")
+    }
+
     /// A call as the page makes it: the value, or what it is refused with.
-    pub(crate) async fn invoke(&self, command: &str, arguments: Value) -> Result<Value, Value> {
+    pub async fn invoke(&self, command: &str, arguments: Value) -> Result<Value, Value> {
         const SCRIPT: &str = "const [command, given, done] = arguments; \
             window.__TAURI_INTERNALS__.invoke(command, given).then(ok => done({ ok }), error => done({ error }))";
-        let answer: Result<Value, CmdError> = self.client.execute_async(SCRIPT, vec![json!(command), arguments]).await;
-        let mut answer = answer.expect("an answer");
+        let mut answer = self.promised(SCRIPT, vec![json!(command), arguments]).await;
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["ok"].take()),
         }
     }
+}
+
+/// Whether the driver is installed.
+pub fn is_here() -> bool {
+    std::process::Command::new("WebKitWebDriver").arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 
 async fn free_port() -> u16 {

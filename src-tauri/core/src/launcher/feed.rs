@@ -1,0 +1,111 @@
+//! How a program reaches its interpreter: in lines after the header, where it is short, and through a pipe, where the
+//! interpreter has been started ahead of the call and waits for it.
+
+use crate::language::Language;
+use crate::run::RunSpec;
+
+/// PID 1 reads lines byte by byte, which beyond this takes longer than starting `tar`. Also what a pipe takes in one write.
+const MAX_IN_LINES: usize = 4096;
+
+/// A program that is short enough, and holds nothing that a shell cannot keep in a variable.
+pub(super) struct Lines<'a>(&'a [u8]);
+
+impl<'a> Lines<'a> {
+    pub(super) fn of(code: &'a [u8]) -> Option<Self> {
+        (code.len() < MAX_IN_LINES && !code.is_empty() && !code.contains(&0)).then_some(Self(code))
+    }
+
+    /// How many follow the header. A `-` says that the last one's end is not the program's.
+    pub(super) fn count(&self) -> String {
+        let ends = memchr::memchr_iter(b'\n', self.0).count();
+        if self.0.ends_with(b"\n") { ends.to_string() } else { format!("{}-", ends + 1) }
+    }
+
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0);
+        if !self.0.ends_with(b"\n") {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// Whether an interpreter that was started before the program and its files were there, and reads the program from a pipe,
+/// does just as one that is started after them. Where it would not, it is started anew.
+pub fn may_be_fed(spec: &RunSpec) -> bool {
+    match spec.language {
+        // It reopens a file that says that it is in another encoding, which a pipe does not allow.
+        Language::Python => !first_lines(&spec.code).any(|line| memchr::memmem::find(line, b"coding").is_some()),
+        // It looks up whether this makes the program a module before it opens the program.
+        Language::Javascript => !spec.files.iter().any(|file| file.name.as_str() == "package.json"),
+        // It runs while it reads: a longer program would keep PID 1 busy, who has to watch.
+        Language::Shell => Lines::of(&spec.code).is_some(),
+        Language::Go | Language::Rust => false,
+    }
+}
+
+/// The two in which a program may say its encoding, by whichever end of line it uses.
+fn first_lines(code: &[u8]) -> impl Iterator<Item = &[u8]> {
+    code.split(|byte| matches!(byte, b'\n' | b'\r')).take(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::FileName;
+    use crate::run::{InputFile, Overflow, RunId};
+    use crate::settings::Settings;
+
+    fn spec(language: Language, code: &str, file: &str) -> RunSpec {
+        RunSpec {
+            id: RunId::generate(),
+            language,
+            code: code.to_owned().into(),
+            files: vec![InputFile { name: FileName::parse(file).unwrap(), bytes: "{}".into() }],
+            stdin: "".into(),
+            limits: Settings::default().limits(),
+            overflow: Overflow::Kill,
+            label: None,
+        }
+    }
+
+    #[test]
+    fn a_program_that_would_notice_gets_an_interpreter_of_its_own() {
+        let long = "x".repeat(MAX_IN_LINES);
+        for (language, code, file, fed) in [
+            (Language::Python, "print(1)", "coding.txt", true),
+            (Language::Python, "# -*- coding: latin-1 -*-\n", "a", false),
+            (Language::Python, "#!/usr/bin/python\r\n# vim: fileencoding=koi8-r\r\n", "a", false),
+            (Language::Python, "\n\n\n\n# a third line names no coding: x", "a", true),
+            (Language::Python, &long, "a", true),
+            (Language::Javascript, "import 'fs'", "sub/package.json", true),
+            (Language::Javascript, "import 'fs'", "package.json", false),
+            (Language::Shell, "echo", "a", true),
+            (Language::Shell, &long, "a", false),
+            (Language::Go, "package main", "a", false),
+            (Language::Rust, "fn main() {}", "a", false),
+        ] {
+            assert_eq!(may_be_fed(&spec(language, code, file)), fed, "{language}, {file}: {:.40}", code);
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_with_the_last_one_open_or_closed() {
+        for (code, count, sent) in
+            [("a", "1-", "a\n"), ("a\n", "1", "a\n"), ("\n\n", "2", "\n\n"), ("a\n\nb", "3-", "a\n\nb\n")]
+        {
+            let lines = Lines::of(code.as_bytes()).unwrap();
+            let mut out = Vec::new();
+            lines.append_to(&mut out);
+            assert_eq!((lines.count().as_str(), out.as_slice()), (count, sent.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn what_a_shell_cannot_hold_goes_into_the_tar() {
+        let (longest, longer) = (vec![b'x'; MAX_IN_LINES - 1], vec![b'x'; MAX_IN_LINES]);
+        assert!(Lines::of(&longest).is_some());
+        for code in [&longer[..], b"", b"a\0b"] {
+            assert!(Lines::of(code).is_none());
+        }
+    }
+}

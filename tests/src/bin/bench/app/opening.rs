@@ -1,0 +1,86 @@
+//! How soon the window is there. The clock starts with the press on the tray's "Open Sandtray", or with the start of the
+//! app for a second time, and it stops when the pixels are on the screen: neither the app nor its page has a say in it.
+
+use std::time::{Duration, Instant};
+
+use sandtray_core::settings::Settings;
+use sandtray_tests::desktop::screen::{Painted, Screen, close_windows};
+use sandtray_tests::desktop::{App, Desktop};
+use sandtray_tests::rig::eventually;
+use serde_json::{Value, json};
+
+use crate::stats::Sample;
+
+const FROM_TRAY: usize = 15;
+const SECOND_STARTS: usize = 7;
+/// A window that takes longer has failed.
+const BOUND: Duration = Duration::from_secs(20);
+/// Between closing and opening.
+const PAUSE: Duration = Duration::from_millis(700);
+
+pub(crate) async fn measure() -> Value {
+    let desktop = match super::desktop().await {
+        Ok(desktop) => desktop,
+        Err(reason) => return reason,
+    };
+    desktop.settle_in(&Settings { enabled: true, ..Settings::default() });
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    println!("{:<34} {:>14} {:>9} {:>14} {:>9}", "opening the window", "first content", "p95", "whole page", "p95");
+    let open = tray.find("Open Sandtray").await;
+    let (mut first, mut tray_sample, mut second) = <(Times, Times, Times)>::default();
+    for round in 0..=FROM_TRAY {
+        let sample = if round == 0 { &mut first } else { &mut tray_sample };
+        sample.add(watched(&desktop, &app, tray.press_entry(open)).await);
+    }
+    for _ in 0..SECOND_STARTS {
+        second.add(watched(&desktop, &app, async { desktop.app().await.ended().await }).await);
+    }
+    let report = json!({
+        "first": first.row("the first time"),
+        "tray": tray_sample.row("from the tray, again"),
+        "second_start": second.row("by a second start, again"),
+    });
+    tray.press("Quit").await;
+    app.ended().await;
+    report
+}
+
+/// Opens the window, watches it come, and closes it again.
+async fn watched(desktop: &Desktop, app: &App, ask: impl Future<Output = ()>) -> Painted {
+    let screen = Screen::open(&desktop.framebuffer()).unwrap();
+    let begun = Instant::now();
+    let watching = tokio::task::spawn_blocking(move || screen.watch(begun, BOUND));
+    ask.await;
+    let painted = watching.await.unwrap().unwrap().expect("a window with something in it");
+    close_windows(desktop.display()).unwrap();
+    eventually("no webview is left", || async { !app.has_webview() }).await;
+    tokio::time::sleep(PAUSE).await;
+    painted
+}
+
+#[derive(Default)]
+struct Times {
+    first: Sample,
+    whole: Sample,
+}
+
+impl Times {
+    fn add(&mut self, painted: Painted) {
+        self.first.add(painted.first);
+        self.whole.add(painted.whole);
+    }
+
+    fn row(&self, what: &str) -> Value {
+        let Self { first, whole } = self;
+        println!(
+            "{what:<34} {:>11.0} ms {:>6.0} ms {:>11.0} ms {:>6.0} ms",
+            first.median(),
+            first.p95(),
+            whole.median(),
+            whole.p95()
+        );
+        json!({ "first_content": first.json(), "whole_page": whole.json() })
+    }
+}

@@ -1,0 +1,199 @@
+//! Histories of many runs, made in seconds: the history itself writes the first thousand, and SQL repeats those under
+//! other ids and times, in one transaction and without waiting for the disk. The result is what the history would have
+//! made of the same records; `tests/long_history.rs` holds that, table by table.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use rusqlite::{Connection, params};
+use sandtray_core::history::{History, RunRecord};
+use sandtray_core::language::Language;
+use sandtray_core::run::{Captured, Client, ClientId, Outcome, Overflow, RunId, RunSpec, Status};
+use sandtray_core::settings::{HistorySettings, Keep, Settings};
+use sandtray_core::time::{from_millis, to_millis};
+
+/// Runs that differ in more than id and time.
+const MODELS: u32 = 1000;
+/// `run.seq` is `milliseconds << 20 | tie`, and no two of these runs share a millisecond.
+const TIE_BITS: u32 = 20;
+/// Apart from each other.
+const STEP: Duration = Duration::from_millis(500);
+
+const CLIENTS: [&str; 4] = ["claude-code", "a research agent", "nightly report", "sandtray run"];
+const WORDS: [&str; 32] = [
+    "invoice",
+    "parquet",
+    "median",
+    "histogram",
+    "regex",
+    "matrix",
+    "timezone",
+    "checksum",
+    "budget",
+    "sensor",
+    "ledger",
+    "weather",
+    "mailbox",
+    "quarter",
+    "customer",
+    "tariff",
+    "harvest",
+    "railway",
+    "voltage",
+    "glacier",
+    "lantern",
+    "orchard",
+    "pigment",
+    "quarry",
+    "rudder",
+    "sapling",
+    "thimble",
+    "umbrella",
+    "velvet",
+    "walnut",
+    "yonder",
+    "zephyr",
+];
+
+/// What is not pruned while it is measured.
+pub fn settings() -> HistorySettings {
+    HistorySettings { max_runs: 1_000_000, max_mb: 102_400, ..HistorySettings::default() }
+}
+
+/// So many runs end now, the latest last.
+pub fn start(runs: u32) -> SystemTime {
+    from_millis(to_millis(SystemTime::now() - STEP * (runs + 1)))
+}
+
+/// The run of that number: a short program as agents write them, most of which go well.
+pub fn record(number: u32, start: SystemTime) -> RunRecord {
+    let model = number % MODELS;
+    let pick =
+        |salt: u32| WORDS[(model.wrapping_mul(2_654_435_761).wrapping_add(salt * 7919) >> 7) as usize % WORDS.len()];
+    let (first, second) = (pick(1), pick(2));
+    let code = format!(
+        "# {first} {second} {model}\nimport csv, json\nrows = list(csv.DictReader(open('{first}.csv')))\n\
+         total = sum(float(row['{second}']) for row in rows)\nprint(json.dumps({{'{first}': total, 'rows': len(rows)}}))\n"
+    );
+    let (language, image) = match model % 10 {
+        0..=5 => (Language::Python, "python:3.12-slim@sha256:41b3"),
+        6 | 7 => (Language::Javascript, "node:22-slim@sha256:9f0c"),
+        _ => (Language::Shell, "alpine:3.22@sha256:77aa"),
+    };
+    let status = match model % 20 {
+        0 => Status::Timeout,
+        1 | 2 => Status::Failed,
+        _ => Status::Ok,
+    };
+    let limits = Settings::default().limits();
+    let at = start + STEP * number;
+    let spec = RunSpec {
+        id: id(at),
+        language,
+        code: code.into(),
+        files: Vec::new(),
+        stdin: Bytes::new(),
+        limits,
+        overflow: Overflow::Kill,
+        label: model.is_multiple_of(3).then(|| format!("the {first} of the {second}")),
+    };
+    let stdout = format!("{{\"{first}\": {model}.25, \"rows\": {}}}\n", model * 3);
+    let outcome = Outcome {
+        status,
+        exit_code: if status == Status::Ok { 0 } else { 1 },
+        stdout: Captured { produced: stdout.len() as u64, bytes: stdout.into() },
+        stderr: Captured::default(),
+        files: Vec::new(),
+        skipped_files: Vec::new(),
+        left_behind: Vec::new(),
+        wall: Duration::from_micros(15_000 + u64::from(model) * 40),
+        queued: Duration::from_micros(3000 + u64::from(model)),
+        memory_bytes: Some((8 << 20) + u64::from(model) * 4096),
+        cpu: Some(Duration::from_micros(12_000 + u64::from(model) * 30)),
+        oom_kills: 0,
+        image: image.into(),
+        limits,
+    };
+    let name = CLIENTS[model as usize % CLIENTS.len()];
+    let client = Client { id: ClientId(1), name: name.into(), pid: Some(4711), program: Some("/usr/bin/agent".into()) };
+    RunRecord::of(&spec, &client, at, Ok(&outcome), Keep::Everything)
+}
+
+/// Ordered by time, as ids are.
+fn id(at: SystemTime) -> RunId {
+    format!("{:012x}70008000{:012x}", to_millis(at), 1).parse().expect("32 hex digits")
+}
+
+/// Makes the file, which must not be there yet.
+pub async fn fill(file: &Path, runs: u32, start: SystemTime) {
+    let history = History::open(file, settings()).await.expect("a new history").history;
+    for number in 0..runs.min(MODELS) {
+        history.record(record(number, start)).await.expect("it is recorded");
+    }
+    history.close().await.expect("it closes");
+    let file = file.to_owned();
+    let repeating = tokio::task::spawn_blocking(move || {
+        repeat(&file, runs, start).expect("SQL that fits the history's tables");
+        written(&file).expect("a disk");
+    });
+    repeating.await.expect("no panic");
+}
+
+fn repeat(file: &Path, runs: u32, start: SystemTime) -> rusqlite::Result<()> {
+    let mut connection = Connection::open(file)?;
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;")?;
+    let transaction = connection.transaction()?;
+    {
+        let columns = others(&transaction, "run", &["seq", "id"])?;
+        let mut rows = transaction.prepare(&format!(
+            "INSERT INTO run (seq, id, {columns}) SELECT ?1, ?2, {columns} FROM run WHERE seq = ?3"
+        ))?;
+        let columns = others(&transaction, "body", &["seq"])?;
+        let mut bodies = transaction
+            .prepare(&format!("INSERT INTO body (seq, {columns}) SELECT ?1, {columns} FROM body WHERE seq = ?2"))?;
+        let mut words = transaction.prepare(
+            "INSERT INTO search (rowid, words) SELECT ?1, coalesce(label, '') || char(10) || client || char(10) || \
+             CAST(code AS TEXT) FROM run JOIN body USING (seq) WHERE seq = ?1",
+        )?;
+        for number in MODELS..runs {
+            let (at, model) = (start + STEP * number, seq(start + STEP * (number % MODELS)));
+            rows.execute(params![seq(at), id(at).to_string(), model])?;
+            bodies.execute([seq(at), model])?;
+            words.execute([seq(at)])?;
+        }
+        transaction.execute("UPDATE total SET (runs, bytes) = (SELECT count(*), sum(bytes) FROM run)", [])?;
+    }
+    transaction.commit()?;
+    settle(&connection)?;
+    connection.close().map_err(|(_, error)| error)
+}
+
+/// Waits for the disk, so that nobody is measured who waits for this.
+fn written(file: &Path) -> std::io::Result<()> {
+    std::fs::File::open(file)?.sync_all()
+}
+
+/// What the history does in quiet moments: it merges the index of words until there is nothing left to merge.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    let mut merge = connection.prepare("INSERT INTO search (search, rank) VALUES ('merge', 4096)")?;
+    loop {
+        let before = connection.total_changes();
+        merge.execute([])?;
+        // The statement itself is one change.
+        if connection.total_changes() - before < 2 {
+            return connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+    }
+}
+
+/// All columns of a table but these.
+fn others(connection: &Connection, table: &str, without: &[&str]) -> rusqlite::Result<String> {
+    let mut names = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = names.query_map([table], |found| found.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(names.into_iter().filter(|name| !without.contains(&name.as_str())).collect::<Vec<_>>().join(", "))
+}
+
+fn seq(at: SystemTime) -> i64 {
+    i64::try_from(to_millis(at) << TIE_BITS).expect("a time before 2248")
+}

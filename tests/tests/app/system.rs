@@ -1,0 +1,52 @@
+//! What the app leaves with the desktop: its entry for the login, and the clipboard.
+
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::rig::{built, eventually};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn start_at_login_is_an_entry_that_comes_and_goes_with_the_setting() {
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    let entry = desktop.home().join("xdg/config/autostart/sandtray.desktop");
+    let mut settings = window.invoke("settings", json!({})).await.expect("settings");
+    assert_eq!((&settings["start_at_login"], entry.exists()), (&json!(false), false), "off until it is asked for");
+    settings["start_at_login"] = json!(true);
+    window.invoke("apply_settings", json!({ "settings": settings })).await.expect("on");
+    let text = std::fs::read_to_string(&entry).expect("the entry");
+    assert!(text.contains(&format!("\nExec=\"{}\"\n", built("sandtray-app").display())), "{text}");
+    settings["start_at_login"] = json!(false);
+    window.invoke("apply_settings", json!({ "settings": settings })).await.expect("off");
+    assert!(!entry.exists());
+
+    // Where it cannot be written the setting stays off, and the field is named.
+    let folder = entry.parent().expect("a folder");
+    std::fs::remove_dir(folder).expect("an empty folder");
+    std::fs::write(folder, "in the way").expect("a file in its place");
+    settings["start_at_login"] = json!(true);
+    let refused = window.invoke("apply_settings", json!({ "settings": settings })).await.expect_err("refused");
+    assert_eq!(refused["field"], "start_at_login");
+    assert!(!desktop.settings().start_at_login);
+    tray.press("Quit").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_copied_can_be_pasted() {
+    const TEXT: &str = "printed \u{20ac} exactly <b>so</b>";
+    /// Held down until it is pressed again.
+    const CONTROL: char = '\u{e009}';
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    let too_much = json!({ "text": "x".repeat((16 << 20) + 1) });
+    assert_eq!(window.invoke("copy_text", too_much).await.expect_err("too much")["code"], "too_large");
+    window.invoke("copy_text", json!({ "text": TEXT })).await.expect("copied");
+    window.click("[aria-label='Places'] button:nth-child(3)").await;
+    let field = window.find("input[placeholder='python:3.12-slim']").await;
+    field.click().await.expect("a click");
+    field.send_keys(&format!("{CONTROL}v{CONTROL}")).await.expect("keys");
+    eventually("it is pasted", || async { window.script("return document.activeElement.value").await == TEXT }).await;
+    tray.press("Quit").await;
+}
