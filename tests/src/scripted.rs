@@ -1,7 +1,9 @@
 //! The product behind the door, doing what the program's text says:
 //!
 //! - `say WORDS`: prints the words.
+//! - `early WORDS`: the same, before it is told that the program started.
 //! - `hold`: starts, then runs until it is cancelled.
+//! - `late`: cannot be cancelled for half a second, as where the product has much to do; then like `hold`.
 //! - `wait`: never starts; runs until it is cancelled.
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
@@ -120,6 +122,15 @@ impl Scripted {
         let (word, rest) = code.split_once(' ').unwrap_or((&code, ""));
         let numbers: Vec<usize> = rest.split(' ').filter_map(|number| number.parse().ok()).collect();
         let mut outcome = outcome(spec);
+        if word == "early" {
+            let bytes = Bytes::from(rest.to_owned());
+            let told = progress.output.as_ref().expect("a client that streams");
+            told.send(OutputChunk { stream: Stream::Stdout, bytes, missed: 0 }).await.unwrap();
+            // Until it was taken: only then has the client to be told of anything.
+            while told.capacity() < told.max_capacity() {
+                tokio::task::yield_now().await;
+            }
+        }
         if word != "wait" {
             progress.started.take().map(|started| started.send(()));
         }
@@ -131,7 +142,8 @@ impl Scripted {
                 }
                 outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
             }
-            "hold" | "wait" => {
+            "early" => {}
+            "hold" | "late" | "wait" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;
                 outcome.exit_code = 137;
@@ -195,6 +207,9 @@ impl Runs for Scripted {
         self.0.running.send_modify(|running| *running += 1);
         let mut guard = Guard { inner: &self.0, ended: false };
         let cancel = CancellationToken::new();
+        if spec.code.starts_with(b"late") {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
         self.0.live.lock().unwrap().push((client.id, spec.id, cancel.clone()));
         self.0.seen.lock().unwrap().push((client, spec.clone()));
         let result = self.act(&spec, &cancel, progress).await;

@@ -10,6 +10,8 @@ use tokio::time::timeout;
 /// A request at its greatest (5 MB of files and 5 MB of stdin in base64, 1 MB of code) fits.
 pub const MAX_FRAME: usize = 16 << 20;
 const READ_AHEAD: usize = 64 << 10;
+/// A line longer than this takes its memory with it: an idle connection must not keep room for the longest it ever read.
+const KEPT: usize = 256 << 10;
 
 /// A reader that takes nothing for this long is stuck.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
@@ -64,6 +66,10 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
             let line = self.buffer.split_to(self.scanned + at + 1).freeze();
             self.scanned = 0;
+            if line.len() > KEPT {
+                // What came behind it is no more than was read at once.
+                self.buffer = BytesMut::from(&self.buffer[..]);
+            }
             if std::mem::take(&mut self.skipping) {
                 continue;
             }
@@ -183,6 +189,26 @@ mod tests {
         assert_eq!(frames.next().await.unwrap(), Some(line("ok")));
         assert!(frames.buffer.capacity() <= 4 * READ_AHEAD, "{}", frames.buffer.capacity());
         flood.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn after_a_long_line_its_memory_is_given_back() {
+        let (mut ours, theirs) = tokio::io::duplex(1 << 20);
+        let mut frames = Frames::new(theirs);
+        let long = vec![b'x'; 8 << 20];
+        let sending = tokio::spawn(async move {
+            ours.write_all(&long).await.unwrap();
+            ours.write_all(b"\nshort\n").await.unwrap();
+            ours
+        });
+        assert!(matches!(frames.next().await.unwrap(), Some(Frame::Line(line)) if line.len() == 8 << 20));
+        assert_eq!(frames.next().await.unwrap(), Some(line("short")));
+        let mut ours = sending.await.unwrap();
+        for _ in 0..10 {
+            ours.write_all(b"more\n").await.unwrap();
+            assert_eq!(frames.next().await.unwrap(), Some(line("more")));
+            assert!(frames.buffer.capacity() <= 4 * READ_AHEAD, "{}", frames.buffer.capacity());
+        }
     }
 
     #[tokio::test]

@@ -79,6 +79,22 @@ async fn a_cancel_right_behind_its_run_is_not_lost() {
 }
 
 #[tokio::test]
+async fn a_cancel_is_not_lost_on_a_run_that_the_product_hears_of_late() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "late").await;
+    session.wire.ask(2, "code.cancel", json!({ "request_id": 1 })).await;
+    assert_eq!(session.wire.get().await["result"]["cancelled"], true);
+    assert_eq!(session.wire.get().await["result"]["status"], "cancelled");
+    let run = json!({ "language": "py", "code": "late" });
+    session.wire.ask(3, "code.batch", json!({ "runs": [run] })).await;
+    product.until_running(1).await;
+    session.wire.ask(4, "code.cancel", json!({ "request_id": 3 })).await;
+    assert_eq!(session.wire.get().await["result"]["cancelled"], true);
+    assert_eq!(session.wire.get().await["result"]["results"][0]["result"]["status"], "cancelled");
+}
+
+#[tokio::test]
 async fn output_comes_before_its_reply_and_after_the_start() {
     let product = Scripted::new();
     let mut session = connect(&product);
@@ -90,6 +106,16 @@ async fn output_comes_before_its_reply_and_after_the_start() {
         assert_eq!(chunk["params"]["text"].as_str().unwrap().len(), 100);
     }
     assert_eq!(session.wire.get().await["result"]["output_bytes"]["stdout"], 2000);
+}
+
+#[tokio::test]
+async fn output_that_overtakes_the_start_is_told_after_it_all_the_same() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.stream(1, "early words").await;
+    let (started, output, reply) = (session.wire.get().await, session.wire.get().await, session.wire.get().await);
+    assert_eq!((&started["method"], &output["method"]), (&json!("code.started"), &json!("code.output")));
+    assert_eq!((&output["params"]["text"], &reply["id"]), (&json!("words"), &json!(1)));
 }
 
 #[tokio::test]

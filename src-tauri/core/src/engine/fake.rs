@@ -53,6 +53,7 @@ struct World {
     frail: usize,
     no_preload: bool,
     pulls_are_held: bool,
+    looks: usize,
     derived: usize,
     refuses_to_derive: bool,
     derivations_are_held: bool,
@@ -152,6 +153,11 @@ impl Fake {
         self.world().pulls_are_held = true;
     }
 
+    /// How often an image was looked for.
+    pub fn looks(&self) -> usize {
+        self.world().looks
+    }
+
     /// How often an image was to be made of another.
     pub fn derived(&self) -> usize {
         self.world().derived
@@ -222,6 +228,7 @@ impl Engine for Fake {
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
+        self.world().looks += 1;
         let world = self.check()?;
         match world.images.get(name) {
             Some(_) if world.with_volumes.contains(name) => Err(EngineError::DeclaresVolumes),

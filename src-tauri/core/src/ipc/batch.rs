@@ -7,7 +7,7 @@ use tokio::io::AsyncWrite;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::call::{self, CANCEL_PAUSE, CANCEL_TRIES};
+use super::call;
 use super::door::Runs;
 use super::outbox::{Answered, Outbox};
 use crate::error::RunError;
@@ -75,7 +75,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
     /// Holds its place until its client has been told, so that no more results are kept than runs may go on at once.
     async fn one(self: Arc<Self>, index: usize, spec: RunSpec) -> Ended {
         let about = About { request_id: &self.id, index: Some(index), run_id: spec.id };
-        let result = self.run(about, spec).await;
+        let (client, outbox) = (self.client.clone(), self.outbox.as_ref());
+        let result = call::perform(&self.door, client, outbox, about, spec, self.stream, &self.cancel).await;
         let good = matches!(&result, Ok(Outcome { status: Status::Ok, .. }));
         let item = Item::of(result.as_ref().map(|outcome| RunReply::new(about.run_id, outcome)).map_err(Into::into));
         drop(result);
@@ -83,32 +84,6 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
             let _ = self.outbox.send(&Notification::new("code.result", Finished { about, item: &item })).await;
         }
         Ended { item, good }
-    }
-
-    async fn run(&self, about: About<'_>, spec: RunSpec) -> Result<Outcome, RunError> {
-        let run = call::perform(&self.door, self.client.clone(), &self.outbox, about, spec, self.stream);
-        tokio::pin!(run);
-        tokio::select! {
-            biased;
-            // First, so that the run is known to the product before it is cancelled.
-            result = &mut run => return result,
-            () = self.cancel.cancelled() => {}
-        }
-        tokio::select! {
-            result = &mut run => result,
-            never = self.knock(about) => match never {},
-        }
-    }
-
-    /// Cancels the run and leaves its end to whoever waits for it.
-    async fn knock(&self, about: About<'_>) -> std::convert::Infallible {
-        for _ in 0..CANCEL_TRIES {
-            if self.door.cancel(self.client.id, about.run_id).await {
-                break;
-            }
-            tokio::time::sleep(CANCEL_PAUSE).await;
-        }
-        std::future::pending().await
     }
 }
 

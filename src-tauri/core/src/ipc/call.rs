@@ -1,5 +1,6 @@
 //! One `code.run` of one connection, from its request to its reply, with what is told of it on the way.
 
+use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +19,15 @@ use crate::event::{ImageState, Snapshot};
 use crate::language::Language;
 use crate::protocol::reply::{About, Output, RunReply, Waiting, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Client, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
+use crate::run::{Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
 const OUTPUT_CHUNKS: usize = 64;
 /// How often a caller that waits is told why. A run that starts sooner is told nothing.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
-/// A cancel that follows right behind its run can arrive before the run is known; so often, and at this distance, it knocks.
-pub(super) const CANCEL_TRIES: u32 = 20;
-pub(super) const CANCEL_PAUSE: Duration = Duration::from_millis(10);
+/// A cancel that follows right behind its run can arrive before the run is known; at this distance it knocks.
+const CANCEL_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Call<D, W> {
     pub(super) door: D,
@@ -36,21 +36,23 @@ pub(super) struct Call<D, W> {
     pub(super) id: Id,
     pub(super) spec: RunSpec,
     pub(super) stream: bool,
+    pub(super) cancel: CancellationToken,
     pub(super) answered: Answered,
 }
 
 impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
     pub(super) async fn answer(self) {
         let run = self.spec.id;
-        let Self { door, client, outbox, id, spec, stream, answered } = self;
+        let Self { door, client, outbox, id, spec, stream, cancel, answered } = self;
         let about = About { request_id: &id, index: None, run_id: run };
-        let result = perform(&door, client, &outbox, about, spec, stream).await;
+        let result = perform(&door, client, &outbox, about, spec, stream, &cancel).await;
         let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
         // A client that is gone is the session's to notice.
         let _ = outbox.answer(&Response::new(&id, reply), &answered).await;
     }
 }
 
+/// The run to its end, which comes early once `cancel` is cancelled.
 pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     door: &D,
     client: Client,
@@ -58,12 +60,35 @@ pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     about: About<'_>,
     spec: RunSpec,
     stream: bool,
+    cancel: &CancellationToken,
 ) -> Result<Outcome, RunError> {
-    if stream {
-        streamed(door, client, outbox, about, spec).await
-    } else {
-        door.run(spec, client, Progress::default()).await
+    let id = client.id;
+    let run = async {
+        if stream {
+            streamed(door, client, outbox, about, spec).await
+        } else {
+            door.run(spec, client, Progress::default()).await
+        }
+    };
+    tokio::pin!(run);
+    tokio::select! {
+        biased;
+        // First, so that the run is known to the product before it is cancelled.
+        result = &mut run => return result,
+        () = cancel.cancelled() => {}
     }
+    tokio::select! {
+        result = &mut run => result,
+        never = knock(door, id, about.run_id) => match never {},
+    }
+}
+
+/// Cancels the run, as soon as the product knows it, and leaves its end to whoever waits for it.
+async fn knock<D: Runs>(door: &D, client: ClientId, run: RunId) -> Infallible {
+    while !door.cancel(client, run).await {
+        tokio::time::sleep(CANCEL_PAUSE).await;
+    }
+    pending().await
 }
 
 /// The run goes on while its client is slow to take what is told of it; both are done before the reply.
@@ -153,7 +178,11 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
         self.outbox.send(&Notification::new("code.started", self.about)).await
     }
 
-    async fn tell_output(&self, chunk: &OutputChunk) -> Result<(), Gone> {
+    async fn tell_output(&mut self, chunk: &OutputChunk) -> Result<(), Gone> {
+        // The two come by different ways, and what prints has started.
+        if self.has_started.take().is_some() {
+            self.tell_started().await?;
+        }
         self.outbox.send(&Notification::new("code.output", Output::new(self.about, chunk))).await
     }
 

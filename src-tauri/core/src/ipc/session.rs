@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Batch;
-use super::call::{CANCEL_PAUSE, CANCEL_TRIES, Call};
+use super::call::Call;
 use super::door::Runs;
 use super::outbox::{Answered, Gone, Outbox};
 use super::{FAREWELL, Peer};
@@ -81,8 +81,8 @@ struct Live {
     request: Id,
     /// One, or those of a batch.
     runs: Vec<RunId>,
-    /// Of a batch.
-    cancel: Option<CancellationToken>,
+    /// Ends all of them.
+    cancel: CancellationToken,
     answered: Answered,
 }
 
@@ -196,7 +196,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let spec = policy::spec(request, &self.door.limits(), RunId::generate())?;
         self.admit(id, 1)?;
         let answered = Answered::default();
-        let live = Live { request: id.clone(), runs: vec![spec.id], cancel: None, answered: answered.clone() };
+        let cancel = CancellationToken::new();
+        let live =
+            Live { request: id.clone(), runs: vec![spec.id], cancel: cancel.clone(), answered: answered.clone() };
         let call = Call {
             door: self.door.clone(),
             client: self.client.clone(),
@@ -204,6 +206,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             id: id.clone(),
             spec,
             stream,
+            cancel,
             answered,
         };
         let task = self.runs.spawn(call.answer());
@@ -227,7 +230,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let cancel = CancellationToken::new();
         let runs = specs.iter().map(|spec| spec.id).collect();
         let answered = Answered::default();
-        let live = Live { request: id.clone(), runs, cancel: Some(cancel.clone()), answered: answered.clone() };
+        let live = Live { request: id.clone(), runs, cancel: cancel.clone(), answered: answered.clone() };
         let batch = Batch {
             door: self.door.clone(),
             client: self.client.clone(),
@@ -277,28 +280,21 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.refuse(&live.request, error.into()).await
     }
 
+    /// True where what was meant goes on: it will be told that it is over, and unless it ends first, that it was cancelled.
     async fn cancel(&self, params: Option<&RawValue>) -> Result<bool, RunError> {
         // Only this connection's own runs: the supervisor would refuse others too.
-        let run = match request::cancel(params)? {
-            CancelTarget::Run(run) => self.unanswered().any(|live| live.runs.contains(&run)).then_some(run),
+        match request::cancel(params)? {
             CancelTarget::Request(id) => {
                 let key = id.key();
                 let live = self.unanswered().find(|live| live.request.key() == key);
-                if let Some(cancel) = live.and_then(|live| live.cancel.as_ref()) {
-                    cancel.cancel();
-                    return Ok(true);
-                }
-                live.and_then(|live| live.runs.first().copied())
+                Ok(live.inspect(|live| live.cancel.cancel()).is_some())
             }
-        };
-        let Some(run) = run else { return Ok(false) };
-        for _ in 0..CANCEL_TRIES {
-            if self.door.cancel(self.client.id, run).await {
-                return Ok(true);
-            }
-            sleep(CANCEL_PAUSE).await;
+            CancelTarget::Run(run) => match self.unanswered().find(|live| live.runs.contains(&run)) {
+                // One of a batch, and its client has its id from what it was told of the run: it is known by now.
+                Some(live) if live.runs.len() > 1 => Ok(self.door.cancel(self.client.id, run).await),
+                live => Ok(live.inspect(|live| live.cancel.cancel()).is_some()),
+            },
         }
-        Ok(false)
     }
 
     fn hello(&mut self, params: Option<&RawValue>) -> Result<serde_json::Value, RunError> {

@@ -317,6 +317,9 @@ impl Actor {
             Settled::Nothing => {}
             Settled::Pulled => self.tell(Event::PullFinished { image: name }),
             Settled::Failed { error, pull } => {
+                if matches!(error, RunError::Engine(_)) {
+                    (self.parts.nudge)();
+                }
                 if let Some(error) = pull {
                     self.tell(Event::PullFailed { image: name.clone(), error });
                 }

@@ -21,7 +21,7 @@ use crate::run::RunId;
 use crate::settings::Settings;
 
 use super::images::{Found, Ticket};
-use super::task::{Done, Note};
+use super::task::{Done, Note, pause_after};
 
 /// An engine reports each layer many times a second; a window needs ten.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -100,7 +100,9 @@ pub(super) async fn look(
     image: String,
     ticket: Ticket,
     preparation: Option<Preparation>,
+    failures: u32,
 ) -> Done {
+    pause_after(failures).await;
     let found = async {
         let Some(base) = engine.image(&image).await? else { return Ok(Found::Nothing) };
         let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };

@@ -27,6 +27,8 @@ struct Image {
     /// The latest task's. What an earlier one finds is of no interest.
     ticket: Ticket,
     asked: Vec<Asker>,
+    /// Looks in a row that told nothing of the image.
+    failures: u32,
 }
 
 /// Tells the end of one task from that of another for the same name: of an engine or a setting that was there before.
@@ -49,6 +51,8 @@ pub(super) struct Work {
     pub(super) ticket: Ticket,
     /// To be fetched and prepared, as far as it needs that, until it is cancelled; otherwise only looked at.
     pub(super) pull: Option<CancellationToken>,
+    /// Looks before it that told nothing: it waits longer for each.
+    pub(super) failures: u32,
 }
 
 /// What others have to hear of a task's end.
@@ -129,7 +133,7 @@ impl Images {
             };
             self.last = self.last.next();
             (image.ticket, image.busy) = (self.last, Some(busy));
-            all.push(Work { name: name.clone(), ticket: image.ticket, pull });
+            all.push(Work { name: name.clone(), ticket: image.ticket, pull, failures: image.failures });
         }
         all
     }
@@ -173,6 +177,8 @@ impl Images {
         };
         image.busy = None;
         let was_pulling = matches!(image.state, ImageState::Pulling(_));
+        let told = matches!(result, Ok(_) | Err(RunError::Image { .. }));
+        image.failures = if told { 0 } else { image.failures + 1 };
         match result {
             Ok(Found::Ready(info)) => {
                 image.state = ImageState::Ready(info);
@@ -200,9 +206,9 @@ impl Images {
         }
     }
 
-    /// It was seen to be missing.
+    /// It was seen to be missing. Others may have seen that before, and what they began goes on.
     pub(super) fn gone(&mut self, name: &str) {
-        if let Some(image) = self.known.get_mut(name) {
+        if let Some(image) = self.known.get_mut(name).filter(|image| image.ready().is_some()) {
             image.state = ImageState::NotPulled;
         }
     }
@@ -238,7 +244,7 @@ impl Images {
 
 impl Image {
     fn unknown() -> Self {
-        Self { state: ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new() }
+        Self { state: ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new(), failures: 0 }
     }
 
     fn ready(&self) -> Option<&ImageInfo> {
@@ -294,6 +300,15 @@ mod tests {
         work.into_iter().map(|work| (work.name, work.ticket, work.pull.is_some())).collect()
     }
 
+    /// Looked at, and not there.
+    fn absent() -> Images {
+        let mut images = images();
+        for (name, ticket, _) in begun(&mut images, "none") {
+            images.settle(&name, ticket, Ok(Found::Nothing));
+        }
+        images
+    }
+
     fn rate_limited() -> RunError {
         RunError::Image { image: "a".into(), error: PullError::RateLimited }
     }
@@ -320,8 +335,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_with_its_reason_and_the_next_who_wants_it_tries_again() {
-        let mut images = images();
-        images.gone("a");
+        let mut images = absent();
         let work = images.begin(|name| name == "a", true);
         assert!(work[0].pull.is_some());
         let settled = images.settle("a", work[0].ticket, Err(rate_limited()));
@@ -333,6 +347,10 @@ mod tests {
         let settled = images.settle("a", *ticket, Err(RunError::ShuttingDown));
         assert_eq!(settled, Settled::Failed { error: RunError::ShuttingDown, pull: None });
         assert_eq!(images.state("a"), ImageState::Unknown);
+        let look = images.begin(|_| true, true).remove(0);
+        assert_eq!((look.pull.is_some(), look.failures), (false, 1));
+        images.settle("a", look.ticket, Ok(Found::Nothing));
+        assert_eq!(images.begin(|_| true, true)[0].failures, 0);
     }
 
     #[test]
@@ -389,8 +407,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_one_is_looked_at_again_for_it_may_be_here() {
-        let mut images = images();
-        images.gone("a");
+        let mut images = absent();
         let ticket = images.begin(|name| name == "a", true).remove(0).ticket;
         let cancelled = RunError::Image { image: "a".into(), error: PullError::Cancelled };
         let settled = images.settle("a", ticket, Err(cancelled.clone()));
@@ -402,14 +419,25 @@ mod tests {
 
     #[test]
     fn cancelling_reaches_the_pull_that_is_under_way_and_nothing_else() {
-        let mut images = images();
+        let mut images = absent();
         assert!(!images.cancel_pull("a"));
-        images.gone("a");
         let pull = images.begin(|name| name == "a", true).remove(0).pull.unwrap();
         assert!(!images.cancel_pull("b") && !pull.is_cancelled());
         assert!(images.progress("a", PullFigure { fraction: 0.5, ..PullFigure::default() }));
         assert!(!images.progress("b", PullFigure::default()));
         assert!(images.cancel_pull("a") && pull.is_cancelled());
+    }
+
+    #[test]
+    fn a_second_run_that_found_it_gone_does_not_hide_the_pull() {
+        let mut images = images();
+        let look = begun(&mut images, "none").remove(0).1;
+        images.settle("a", look, Ok(Found::Ready(info("1"))));
+        images.gone("a");
+        let pull = begun(&mut images, "a").remove(0).1;
+        images.gone("a");
+        assert_eq!(images.state("a"), ImageState::Pulling(PullFigure::default()));
+        assert_eq!(images.settle("a", pull, Ok(Found::Ready(info("1")))), Settled::Pulled);
     }
 
     #[test]

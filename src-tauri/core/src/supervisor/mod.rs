@@ -108,7 +108,12 @@ impl Supervisor {
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let pending = Pending { spec, client, asked, progress, reply, cancel, retried: false };
         self.send(Command::Submit(Box::new(pending))).await?;
-        answer.await.unwrap_or_else(|_| Err(RunError::Internal("the run ended without an answer".into())))
+        answer.await.unwrap_or_else(|_| {
+            // Nobody is left to answer, or whoever was to has failed.
+            let stopped = self.commands.is_closed();
+            let failed = || RunError::Internal("the run ended without an answer".into());
+            Err(if stopped { RunError::ShuttingDown } else { failed() })
+        })
     }
 
     /// Ends one of the client's own runs; its caller gets the verdict `cancelled`. False where the client has no such run.

@@ -172,7 +172,7 @@ async fn remove(
         | EngineError::Refused { .. }
         | EngineError::Broken { .. }) => RemoveError::Refused { image: image.clone(), reason: error.to_string() },
     });
-    let done = image::look(engine, image, ticket, preparation).await;
+    let done = image::look(engine, image, ticket, preparation, 0).await;
     let _ = reply.send(removed);
     done
 }

@@ -41,11 +41,13 @@ impl Actor {
     fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
         let settings = &self.parts.settings;
         let waited_for: Vec<&str> = self.queue.iter().map(|pending| settings.image(pending.spec.language)).collect();
-        for Work { name, ticket, pull } in self.images.begin(|name| waited_for.contains(&name), !self.stopping) {
+        for Work { name, ticket, pull, failures } in
+            self.images.begin(|name| waited_for.contains(&name), !self.stopping)
+        {
             let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
             let (engine, purpose) = (Arc::clone(engine), Purpose::Image(name.clone()));
             match pull {
-                None => self.spawn(purpose, image::look(engine, name, ticket, preparation)),
+                None => self.spawn(purpose, image::look(engine, name, ticket, preparation, failures)),
                 Some(cancel) => {
                     let notes = self.notes.0.clone();
                     self.spawn(purpose, image::pull(engine, name, ticket, preparation, notes, cancel));

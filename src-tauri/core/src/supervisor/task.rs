@@ -18,9 +18,16 @@ use super::images::{Found, Ticket};
 use super::pending::{Answered, Pending};
 use super::{Recorder, WallCheck};
 
-/// Before a check of the walls that came to no result is made again; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// Before something that came to no result is tried again; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// After so many failures in a row: not at once, or an engine that fails quickly would be asked in a spin.
+pub(super) async fn pause_after(failures: u32) {
+    if let Some(doublings) = failures.checked_sub(1) {
+        tokio::time::sleep((FIRST_PAUSE * 2u32.saturating_pow(doublings.min(8))).min(LONGEST_PAUSE)).await;
+    }
+}
 
 /// The end of a task.
 #[derive(Debug)]
@@ -179,9 +186,7 @@ pub(super) async fn check_walls(
     limits: Limits,
     failures: u32,
 ) -> Done {
-    if failures > 0 {
-        tokio::time::sleep((FIRST_PAUSE * 2u32.saturating_pow(failures.min(8))).min(LONGEST_PAUSE)).await;
-    }
+    pause_after(failures).await;
     let result = check.check(&engine, &image, &leases, &limits).await;
     Done::Walls { engine, image: image.id, result }
 }

@@ -309,6 +309,19 @@ async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
 }
 
 #[tokio::test]
+async fn whoever_comes_while_it_shuts_down_is_told_so() {
+    let rig = Rig::new();
+    let supervisor = rig.supervisor.clone();
+    // The runs stand in line behind it before any of them is looked at.
+    let shutdown = tokio::spawn(async move { supervisor.shutdown().await });
+    let late: Vec<Started> = (0..200).map(|client| rig.start(client, "exit 0")).collect();
+    for run in late {
+        assert_eq!(run.result().await, Err(RunError::ShuttingDown));
+    }
+    shutdown.await.unwrap();
+}
+
+#[tokio::test]
 async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
     let rig = Rig::new();
     for (program, expected) in [

@@ -14,6 +14,21 @@ async fn ten_runs_that_wait_for_one_image_cause_one_pull() {
     assert_eq!(rig.fake.pulls_begun(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_fails_before_anybody_knows_is_not_asked_in_a_spin() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |_| ());
+    rig.until(|snapshot| snapshot.images.iter().all(|image| image.state != crate::event::ImageState::Unknown)).await;
+    rig.fake.set_trouble(Some(not_running()));
+    let before = rig.fake.looks();
+    let settings = Settings { images: [(Language::Python, "other:1".into())].into(), ..Settings::default() };
+    rig.supervisor.configure(settings).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let looks = rig.fake.looks() - before;
+    assert!((2..20).contains(&looks), "{looks}");
+    rig.fake.set_trouble(None);
+    rig.until(|snapshot| snapshot.images[0].state == crate::event::ImageState::NotPulled).await;
+}
+
 #[tokio::test]
 async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
     let rig = Rig::with(Fake::new().with_image(SHELL), |_| ());
