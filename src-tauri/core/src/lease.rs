@@ -1,5 +1,5 @@
 //! A lease: one fresh, never-used container for one run, then destroyed. Never given back, never reused.
-//! Where it comes from, made on demand or kept warm, is hidden behind [`Leases`].
+//! Where it comes from, made on demand or kept warm, is hidden behind [`crate::leases::Leases`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, ImageInfo, InstanceId, Usage};
+use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Usage};
 use crate::janitor::{Janitor, Presence, Urgency};
 use crate::launcher;
-use crate::pool::Pool;
-use crate::run::RunSpec;
-use crate::traffic::Busy;
 
 /// For an interpreter to start: a hundred times what it takes.
 const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
@@ -72,51 +69,6 @@ impl Drop for Container {
         if let Some(presence) = self.presence.take() {
             self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), self.urgency, presence);
         }
-    }
-}
-
-/// Hands out leases.
-#[derive(Debug, Clone)]
-pub struct Leases {
-    pub janitor: Janitor,
-    pub instance: InstanceId,
-    pub pool: Pool,
-}
-
-/// A lease, and the note that somebody works with it.
-#[derive(Debug)]
-pub struct Taken {
-    pub lease: Lease,
-    /// It was made before anybody asked for it, so it may have died in the meantime.
-    pub warm: bool,
-    pub busy: Busy,
-}
-
-impl Leases {
-    pub fn new(janitor: Janitor, instance: InstanceId) -> Self {
-        let pool = Pool::new(janitor.clone(), instance.clone());
-        Self { janitor, instance, pool }
-    }
-
-    /// A container with the run's own limits, warm where there is one.
-    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Taken, EngineError> {
-        let (warm, busy) = self.pool.take(engine, image, run.language, &run.limits);
-        match warm {
-            Some(lease) => Ok(Taken { lease, warm: true, busy }),
-            None => Ok(Taken { lease: self.make(engine, image, run).await?, warm: false, busy }),
-        }
-    }
-
-    /// A new container. Dropping the future lets go of it too, however far it has come.
-    pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
-        let spec = ContainerSpec {
-            image: image.id.clone(),
-            language: run.language,
-            limits: run.limits,
-            instance: self.instance.clone(),
-            run: run.id,
-        };
-        make(Arc::clone(engine), spec, self.janitor.clone()).await
     }
 }
 

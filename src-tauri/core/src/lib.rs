@@ -17,6 +17,7 @@ pub mod janitor;
 pub mod language;
 pub mod launcher;
 pub mod lease;
+pub mod leases;
 pub mod name;
 pub mod owner;
 pub mod paths;

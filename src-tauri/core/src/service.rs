@@ -17,7 +17,7 @@ use crate::history::{History, HistoryError};
 use crate::instance::{Instance, InstanceError};
 use crate::ipc::{self, BindError, Listener, Serving, door::Door};
 use crate::janitor::Janitor;
-use crate::lease::Leases;
+use crate::leases::Leases;
 use crate::owner::Owner;
 use crate::paths::{Paths, PathsError};
 use crate::recorder::HistoryRecorder;

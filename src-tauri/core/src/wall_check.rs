@@ -11,7 +11,7 @@ use crate::engine::{Engine, EngineError, EngineTrouble, ImageInfo, walls};
 use crate::error::RunError;
 use crate::executor::{self, Asked, Progress};
 use crate::language::Language;
-use crate::lease::Leases;
+use crate::leases::Leases;
 use crate::run::{Limits, Overflow, RunId, RunSpec, Status};
 use crate::supervisor::WallCheck;
 

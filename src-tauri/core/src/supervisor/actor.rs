@@ -390,7 +390,8 @@ impl Actor {
         visible_state(&self.parts.connections.borrow(), self.walls.missing())
     }
 
-    fn publish(&self) {
+    /// Also before whoever asked for a change is told that it holds: they may look at once.
+    pub(super) fn publish(&self) {
         let image_status = |language| {
             let image = self.parts.settings.image(language);
             ImageStatus { language, image: image.to_owned(), state: self.images.state(image) }

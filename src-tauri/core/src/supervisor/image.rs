@@ -16,7 +16,7 @@ use crate::engine::{Derivation, Engine, EngineError, ImageInfo, InstanceId, Pull
 use crate::error::RunError;
 use crate::janitor::Janitor;
 use crate::language::Language;
-use crate::lease::Leases;
+use crate::leases::Leases;
 use crate::run::RunId;
 use crate::settings::Settings;
 

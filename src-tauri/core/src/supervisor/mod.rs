@@ -28,7 +28,7 @@ use crate::event::{Event, Snapshot};
 use crate::executor::Asked;
 pub use crate::executor::Progress;
 use crate::language::Language;
-use crate::lease::Leases;
+use crate::leases::Leases;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
 

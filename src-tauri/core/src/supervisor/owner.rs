@@ -95,6 +95,7 @@ impl Actor {
         match command {
             Command::Configure { settings, reply } => {
                 self.configure(*settings);
+                self.publish();
                 let _ = reply.send(());
             }
             Command::CancelPull { language, reply } => drop(reply.send(self.cancel_pull(language))),

@@ -24,6 +24,7 @@ impl Actor {
             self.no_quiet();
             self.walls.doubt();
             (self.parts.nudge)();
+            self.publish();
             let _ = reply.send(());
         } else {
             self.end_everything(&RunError::Off);

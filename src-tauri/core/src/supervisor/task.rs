@@ -11,7 +11,7 @@ use crate::engine::{Engine, EngineError, ImageInfo};
 use crate::error::RunError;
 use crate::event::PullFigure;
 use crate::executor::{self, Progress};
-use crate::lease::{Leases, Taken};
+use crate::leases::{Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
 
 use super::images::{Found, Ticket};

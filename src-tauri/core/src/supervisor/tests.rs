@@ -308,6 +308,21 @@ async fn shutting_down_ends_everything_and_refuses_what_comes_later() {
     assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::ShuttingDown));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_changed_is_seen_by_whoever_is_told_that_it_is() {
+    let rig = Rig::new();
+    for round in 1..=500 {
+        rig.supervisor.set_enabled(false).await;
+        assert!(!rig.supervisor.snapshot().enabled, "round {round}");
+        rig.supervisor.set_enabled(true).await;
+        assert!(rig.supervisor.snapshot().enabled, "round {round}");
+        let image = format!("python:{round}");
+        let images = [(Language::Python, image.clone())].into();
+        rig.supervisor.configure(Settings { enabled: true, images, ..Settings::default() }).await;
+        assert_eq!(rig.supervisor.snapshot().images[0].image, image);
+    }
+}
+
 #[tokio::test]
 async fn whoever_comes_while_it_shuts_down_is_told_so() {
     let rig = Rig::new();

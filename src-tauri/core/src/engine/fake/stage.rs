@@ -1,0 +1,128 @@
+//! What happens inside a scripted container: the launcher's protocol, and programs of a few words.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
+use tokio::sync::{mpsc, watch};
+
+use crate::engine::{Exit, Frame};
+use crate::launcher::{self, Nonce};
+use crate::run::Stream;
+
+/// PID 1 and the program in one.
+pub(super) async fn launch(
+    stdin: DuplexStream,
+    frames: mpsc::Sender<Frame>,
+    gates: watch::Receiver<HashSet<String>>,
+    (frail, no_preload): (bool, bool),
+) -> Exit {
+    let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
+    let mut stdin = BufReader::new(stdin);
+    let mut header = String::new();
+    if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+        return exited(0, false);
+    }
+    if header.as_bytes() == launcher::PRELOAD {
+        if no_preload {
+            return exited(127, false);
+        }
+        header.clear();
+        let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
+        if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
+            return exited(0, false);
+        }
+    }
+    if frail {
+        return exited(0, false);
+    }
+    let words: Vec<&str> = header.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let mark = Nonce::from_header(word(1)).mark();
+    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125, false) };
+    let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
+    stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+}
+
+/// The program, from its lines or from the tar.
+async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str) -> Option<String> {
+    let mut program = String::new();
+    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
+        stdin.read_line(&mut program).await.ok()?;
+    }
+    let mut tar = vec![0; size.parse().ok()?];
+    stdin.read_exact(&mut tar).await.ok()?;
+    Some(if lines == "0" { program_of(&tar) } else { program })
+}
+
+fn program_of(tar: &[u8]) -> String {
+    let mut text = String::new();
+    if let Ok(mut entries) = tar::Archive::new(tar).entries()
+        && let Some(Ok(mut entry)) = entries.next()
+    {
+        let _ = std::io::Read::read_to_string(&mut entry, &mut text);
+    }
+    text
+}
+
+struct Stage {
+    frames: mpsc::Sender<Frame>,
+    mark: Vec<u8>,
+    gates: watch::Receiver<HashSet<String>>,
+    files: Vec<(String, String)>,
+    oom: u32,
+}
+
+impl Stage {
+    /// None once nobody reads any more.
+    async fn perform(mut self, program: &str, mut stdin: BufReader<DuplexStream>) -> Option<Exit> {
+        if let Some(bytes) = program.lines().next().and_then(|line| line.strip_prefix("early ")) {
+            self.say(Stream::Stderr, &vec![b'x'; bytes.parse().unwrap_or(0)]).await?;
+        }
+        self.say(Stream::Stdout, &[&self.mark, " start\n".as_bytes()].concat()).await?;
+        let mut code = 0;
+        for line in program.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "out" => self.say(Stream::Stdout, format!("{rest}\n").as_bytes()).await?,
+                "err" => self.say(Stream::Stderr, format!("{rest}\n").as_bytes()).await?,
+                "cat" => {
+                    let mut all = Vec::new();
+                    let _ = stdin.read_to_end(&mut all).await;
+                    self.say(Stream::Stdout, &all).await?;
+                }
+                "file" => {
+                    let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));
+                    self.files.push((name.into(), text.into()));
+                }
+                "wait" => drop(self.gates.wait_for(|gates| gates.contains(rest)).await),
+                "oom" => (self.oom, code) = (1, 137),
+                "exit" => code = rest.parse().unwrap_or(0),
+                "hang" => std::future::pending().await,
+                "die" => {
+                    return Some(Exit { running: false, exit_code: 137, oom_killed: rest == "oom", started_at: None });
+                }
+                _ => {}
+            }
+        }
+        self.say(Stream::Stderr, &self.mark).await?;
+        let trailer = format!(" end {code} 1000000 {} 5000000 tar\nmain.py\0out\0\0", self.oom);
+        self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
+        Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
+    }
+
+    async fn say(&self, stream: Stream, bytes: &[u8]) -> Option<()> {
+        self.frames.send(Frame { stream, bytes: Bytes::copy_from_slice(bytes) }).await.ok()
+    }
+
+    fn tar(&self) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, text) in &self.files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            let _ = tar.append_data(&mut header, format!("sandbox/out/{name}"), text.as_bytes());
+        }
+        tar.into_inner().unwrap_or_default()
+    }
+}

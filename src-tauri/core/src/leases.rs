@@ -1,0 +1,55 @@
+//! Where leases come from: a warm container out of the pool, or one made on demand.
+
+use std::sync::Arc;
+
+use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
+use crate::janitor::Janitor;
+use crate::lease::{Lease, make};
+use crate::pool::Pool;
+use crate::run::RunSpec;
+use crate::traffic::Busy;
+
+/// Hands out leases.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    pub janitor: Janitor,
+    pub instance: InstanceId,
+    pub pool: Pool,
+}
+
+/// A lease, and the note that somebody works with it.
+#[derive(Debug)]
+pub struct Taken {
+    pub lease: Lease,
+    /// It was made before anybody asked for it, so it may have died in the meantime.
+    pub warm: bool,
+    pub busy: Busy,
+}
+
+impl Leases {
+    pub fn new(janitor: Janitor, instance: InstanceId) -> Self {
+        let pool = Pool::new(janitor.clone(), instance.clone());
+        Self { janitor, instance, pool }
+    }
+
+    /// A container with the run's own limits, warm where there is one.
+    pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Taken, EngineError> {
+        let (warm, busy) = self.pool.take(engine, image, run.language, &run.limits);
+        match warm {
+            Some(lease) => Ok(Taken { lease, warm: true, busy }),
+            None => Ok(Taken { lease: self.make(engine, image, run).await?, warm: false, busy }),
+        }
+    }
+
+    /// A new container. Dropping the future lets go of it too, however far it has come.
+    pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
+        let spec = ContainerSpec {
+            image: image.id.clone(),
+            language: run.language,
+            limits: run.limits,
+            instance: self.instance.clone(),
+            run: run.id,
+        };
+        make(Arc::clone(engine), spec, self.janitor.clone()).await
+    }
+}
