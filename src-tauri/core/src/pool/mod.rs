@@ -3,7 +3,7 @@
 
 pub mod demand;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,8 +30,10 @@ const WORKERS: usize = 2;
 const EMPTY: Duration = Duration::from_millis(50);
 /// After a failure: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// An image whose interpreter does not start ahead so often in a row is kept warm without it.
+const PRELOAD_TRIES: u32 = 3;
 /// Images that are remembered for that; an owner changes them by hand.
-const MAX_PLAIN: usize = 64;
+const MAX_STUBBORN: usize = 64;
 /// Older ones are replaced: their engine's connection may have died without a word.
 const OLDEST: Duration = Duration::from_secs(30 * 60);
 
@@ -67,8 +69,8 @@ struct State {
     demand: Demand,
     warm: BTreeMap<Language, Vec<Warm>>,
     making: BTreeMap<Language, usize>,
-    /// Images, by id, whose interpreter could not be started ahead: kept warm without it.
-    plain: BTreeSet<String>,
+    /// How often in a row the interpreter of an image, by its id, could not be started ahead.
+    stubborn: BTreeMap<String, u32>,
     /// When calls took the last one of a language.
     emptied: BTreeMap<Language, Instant>,
 }
@@ -113,7 +115,7 @@ impl Pool {
             _ => false,
         };
         if !same_engine {
-            state.plain.clear();
+            state.stubborn.clear();
         }
         let dropped = if same_engine { BTreeMap::new() } else { std::mem::take(&mut state.warm) };
         state.stock = stock;
@@ -263,6 +265,21 @@ impl State {
             .map(|(language, _, _)| language)
     }
 
+    fn failures(&self, image: &str) -> u32 {
+        self.stubborn.get(image).copied().unwrap_or(0)
+    }
+
+    fn tried(&mut self, image: &str, ready: bool) {
+        if ready {
+            self.stubborn.remove(image);
+            return;
+        }
+        if self.stubborn.len() >= MAX_STUBBORN {
+            self.stubborn.clear();
+        }
+        *self.stubborn.entry(image.to_owned()).or_default() += 1;
+    }
+
     fn count(&self, language: Language) -> usize {
         self.warm.get(&language).map_or(0, Vec::len) + self.making.get(&language).copied().unwrap_or(0)
     }
@@ -346,14 +363,14 @@ async fn preloaded(
     image: &str,
 ) -> Result<Lease, EngineError> {
     let mut lease = made?;
-    if !language.recipe().preload || shared.lock().plain.contains(image) || lease.preload().await {
+    if !language.recipe().preload || shared.lock().failures(image) >= PRELOAD_TRIES {
         return Ok(lease);
     }
-    let mut state = shared.lock();
-    if state.plain.len() >= MAX_PLAIN {
-        state.plain.clear();
+    let ready = lease.preload().await;
+    shared.lock().tried(image, ready);
+    if ready {
+        return Ok(lease);
     }
-    state.plain.insert(image.to_owned());
     let message = "its interpreter did not start ahead of a program".into();
     Err(EngineError::Broken { doing: "keep a container warm", message })
 }
