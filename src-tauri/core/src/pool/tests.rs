@@ -50,7 +50,7 @@ impl Rig {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(5), reached).await.expect("so many warm ones in time");
+        tokio::time::timeout(Duration::from_secs(30), reached).await.expect("so many warm ones in time");
     }
 
     async fn ids(&self) -> Vec<ContainerId> {
