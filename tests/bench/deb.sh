@@ -8,7 +8,12 @@ cd "$here/../.."
 PATH=$HOME/.cargo/bin:$PATH
 command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 1.91 or newer"
 [ -x ui/node_modules/.bin/tauri ] || npm --prefix ui ci --no-audit --no-fund
-timed "command line" cargo build --release --locked -p sandtray
-# The bundler takes it from beside the app.
-timed "app and package" ui/node_modules/.bin/tauri build --bundles deb --ci -- --locked
+# The same programs that `make bench` measures. `tauri build` would make others, with their symbols left in.
+"$here/release.sh"
+# The bundler takes files as they are.
+mkdir -p target/deb
+for file in changelog sandtray.1 sandtray-app.1; do
+  gzip -9nc "src-tauri/linux/$file" >"target/deb/$file.gz"
+done
+timed "package" ui/node_modules/.bin/tauri bundle --bundles deb --ci
 ls -l target/release/bundle/deb/*.deb

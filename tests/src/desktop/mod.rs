@@ -142,9 +142,14 @@ impl Desktop {
 
     /// The app without anybody who drives its window.
     pub async fn app(&self) -> App {
+        self.app_saying(Stdio::inherit())
+    }
+
+    /// The same, and what it and WebKit complain of goes there.
+    pub fn app_saying(&self, complaints: impl Into<Stdio>) -> App {
         let mut command = Command::new(built("sandtray-app"));
         self.environment(&mut command);
-        App { child: command.spawn().expect("the app starts") }
+        App { child: command.stderr(complaints).spawn().expect("the app starts") }
     }
 
     /// Of the app that came last.

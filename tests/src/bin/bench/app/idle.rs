@@ -2,6 +2,7 @@
 //! was opened and closed. On a screen where another GTK program has been, as on any desktop: the first one finds out what the
 //! screen can do and loads the graphics driver for it, which is a row of its own.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sandtray_core::settings::Settings;
@@ -23,15 +24,15 @@ pub(crate) async fn measure() -> Value {
         Err(reason) => return reason,
     };
     desktop.settle_in(&Settings { enabled: true, ..Settings::default() });
-    println!("{:<34} {:>9} {:>9} {:>10} {:>9} {:>11}", "idle", "memory", "private", "processes", "webviews", "CPU");
-    let app = desktop.app().await;
+    println!("{:<34} {:>9} {:>9} {:>10} {:>9} {:>11}", "idle", "memory", "anonymous", "processes", "webviews", "CPU");
+    let app = desktop.app_saying(Stdio::null());
     let tray = desktop.tray().await;
     tray.until("Ready").await;
     let first = row("the first GTK program of a screen", &app, SETTLED).await;
     tray.press("Quit").await;
     app.ended().await;
 
-    let app = desktop.app().await;
+    let app = desktop.app_saying(Stdio::null());
     let tray = desktop.tray().await;
     tray.until("Ready").await;
     let unopened = row("in the tray, never opened", &app, WHILE).await;
@@ -59,15 +60,15 @@ async fn row(what: &str, app: &App, watched: Duration) -> Value {
     tokio::time::sleep(watched).await;
     let figures = Figures::of(pid);
     let cpu = figures.cpu.saturating_sub(begun).as_millis();
-    let (memory, private) = (figures.proportional, figures.private);
+    let (memory, anonymous) = (figures.proportional, figures.anonymous);
     println!(
-        "{what:<34} {memory:>6.1} MB {private:>6.1} MB {:>10} {:>9} {cpu:>5} ms in {} s",
+        "{what:<34} {memory:>6.1} MB {anonymous:>6.1} MB {:>10} {:>9} {cpu:>5} ms in {} s",
         figures.names.len(),
         figures.webviews(),
         watched.as_secs()
     );
     json!({
-        "pss_mb": round(memory), "private_mb": round(private), "processes": figures.names, "webviews": figures.webviews(),
+        "pss_mb": round(memory), "anonymous_mb": round(anonymous), "processes": figures.names, "webviews": figures.webviews(),
         "cpu_ms": cpu, "seconds": watched.as_secs(),
     })
 }

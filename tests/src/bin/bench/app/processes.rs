@@ -6,20 +6,20 @@ use std::time::Duration;
 pub(crate) struct Figures {
     /// Mebibytes, with a fair share of what is shared with others.
     pub(crate) proportional: f64,
-    /// Mebibytes that nobody else uses.
-    pub(crate) private: f64,
+    /// Mebibytes of that which are in no file: what the kernel cannot drop and read again.
+    pub(crate) anonymous: f64,
     pub(crate) names: Vec<String>,
     pub(crate) cpu: Duration,
 }
 
 impl Figures {
     pub(crate) fn of(pid: u32) -> Self {
-        let mut figures = Self { proportional: 0.0, private: 0.0, names: Vec::new(), cpu: Duration::ZERO };
+        let mut figures = Self { proportional: 0.0, anonymous: 0.0, names: Vec::new(), cpu: Duration::ZERO };
         for pid in family(pid) {
             let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
             let rollup = file("smaps_rollup");
-            figures.proportional += mebibytes(&rollup, &["Pss:"]);
-            figures.private += mebibytes(&rollup, &["Private_Clean:", "Private_Dirty:"]);
+            figures.proportional += mebibytes(&rollup, "Pss:");
+            figures.anonymous += mebibytes(&rollup, "Pss_Anon:");
             figures.names.push(file("comm").trim().to_owned());
             figures.cpu += cpu(&file("stat"));
         }
@@ -61,10 +61,7 @@ fn cpu(stat: &str) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-fn mebibytes(rollup: &str, names: &[&str]) -> f64 {
-    let figure = |name: &&str| {
-        let line = rollup.lines().find(|line| line.starts_with(*name))?;
-        line.split_whitespace().nth(1)?.parse::<f64>().ok()
-    };
-    names.iter().filter_map(figure).sum::<f64>() / 1024.0
+fn mebibytes(rollup: &str, name: &str) -> f64 {
+    let line = rollup.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|figure| figure.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
