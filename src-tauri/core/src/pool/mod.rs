@@ -24,8 +24,8 @@ use crate::traffic::{Busy, Room};
 
 use demand::Demand;
 
-/// Made at the same time: an engine on two cores gains nothing from more.
-const WORKERS: usize = 2;
+/// Made at the same time. What is under way when a call comes cannot be put off any more, so it should not take all cores.
+const WORKERS: usize = 1;
 /// With calls under way, making another waits for a lull, unless none has been left at all for this long.
 const EMPTY: Duration = Duration::from_millis(50);
 /// After a failure: the engine may be restarting.

@@ -19,6 +19,8 @@ const RUNS: u32 = 1_000_000;
 const ROUNDS: usize = 60;
 /// Of a record and a page in this process.
 const RECORDS: u32 = 400;
+/// Containers that are kept, and waited for before each call: with fewer, one side would be at work in the other's time.
+const WARM: u64 = 2;
 /// Rows of a page.
 const ROWS: usize = 50;
 
@@ -97,16 +99,21 @@ async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair) {
 
 /// What an agent and the owner meet.
 async fn over_the_socket(long: TempDir, empty: TempDir) -> (Pair, Pair) {
-    let settings = |settings: &mut sandtray_core::settings::Settings| settings.history = long_history::settings();
+    let settings = |settings: &mut sandtray_core::settings::Settings| {
+        settings.history = long_history::settings();
+        settings.warm = WARM as u32;
+    };
     let (long, empty) = (Serving::start_in(long, settings).await, Serving::start_in(empty, settings).await);
     let mut sides = [(true, &long, long.agent().await), (false, &empty, empty.agent().await)];
     let (mut calls, mut pages) = <(Pair, Pair)>::default();
     for (_, _, agent) in &mut sides {
-        agent.run(print_call("shell")).await;
+        for _ in 0..WARM {
+            agent.run(print_call("shell")).await;
+        }
     }
     for _ in 0..ROUNDS {
         for (is_long, serving, agent) in &mut sides {
-            serving.warm(agent, 1).await;
+            serving.warm(agent, WARM).await;
             calls.sample(*is_long).add(time(agent, "code.run", print_call("shell")).await);
             pages.sample(*is_long).add(time(agent, "code.history", json!({ "limit": ROWS })).await);
         }

@@ -85,7 +85,7 @@ async fn search(window: &Window, model: u32) -> Duration {
     const FIELD: &str = "[aria-label='Search runs']";
     window.script("document.querySelector(\"[aria-label='Search runs']\").value = ''").await;
     window.promised(
-        "const [done] = arguments; const clear = document.querySelector(\"[role='search'] .clear\"); clear?.click(); done()",
+        "const [done] = arguments; const clear = document.querySelector(\"[role='search'] .found button\"); clear?.click(); done()",
         Vec::new(),
     )
     .await;
