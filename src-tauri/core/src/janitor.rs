@@ -14,11 +14,11 @@ use tracing::{debug, warn};
 use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
 use crate::traffic::Traffic;
 
-/// Removals at once on one engine. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
+/// Removals at once on one engine, of those at rest and again of the others, which do not queue behind them. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
 const WORKERS: usize = 2;
 /// The removal of a container at rest waits for a lull in the calls, at most this long.
 const LATEST: Duration = Duration::from_millis(500);
-/// So many wait for that at once; each may hold a few MB of files.
+/// So many wait for that at once; each may still hold what its program wrote.
 const MAX_RESTING: usize = 16;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ pub struct Janitor {
 }
 
 /// How soon a container has to be gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Urgency {
     /// Something may run in it.
     Now,
@@ -125,7 +125,7 @@ impl Janitor {
 async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel: CancellationToken) {
     // As many tasks as containers to remove; those of one engine take turns, so that one that hangs holds up no other.
     let mut removals = JoinSet::new();
-    let mut turns: HashMap<usize, Arc<Semaphore>> = HashMap::new();
+    let mut turns: HashMap<(usize, Urgency), Arc<Semaphore>> = HashMap::new();
     let resting = Arc::new(Semaphore::new(MAX_RESTING));
     loop {
         tokio::select! {
@@ -138,7 +138,7 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
             job = queue.recv() => match job {
                 Some(job) => {
                     let engine = Arc::as_ptr(&job.engine).cast::<()>() as usize;
-                    let turns = turns.entry(engine).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
+                    let turns = turns.entry((engine, job.urgency)).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
                     let (turns, traffic) = (Arc::clone(turns), traffic.clone());
                     let place = match job.urgency {
                         Urgency::Now => None,

@@ -29,7 +29,7 @@ pub struct Settings {
     pub queue: u32,
     /// Of those, how many may be of one client.
     pub per_client: u32,
-    /// Containers kept warm, over all languages. Each costs about 1 MB of its own and 10 MB of the engine's.
+    /// Containers kept warm, over all languages. Each costs about 10 MB of the engine's, and up to 10 MB with its interpreter.
     pub warm: u32,
     /// Image names that differ from the defaults.
     pub images: BTreeMap<Language, String>,

@@ -214,3 +214,29 @@ while True: time.sleep(1)";
     eventually("the container is gone", || async { rig.used_containers().await == 0 }).await;
     rig.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_names_in_little_memory_takes_no_verdict_away() {
+    let rig = Rig::start_with(|settings| settings.limits.memory_mb = 32).await;
+    let mut agent = rig.agent().await;
+    let code = "
+for number in range(10_000):
+    open(f'out/{number:0240}', 'w').close()
+read = lambda name: int(open('/sys/fs/cgroup/memory/memory.' + name).read())
+try:
+    room = read('limit_in_bytes') - read('usage_in_bytes')
+except OSError:
+    room = 12 << 20
+with open('/tmp/fill', 'wb') as fill:
+    fill.write(b'x' * 1024)
+    while room > (3 << 19):
+        fill.write(b'x' * (1 << 18)); fill.flush()
+        room -= 1 << 18
+print('done', flush=True)";
+    let result = agent.run(python(code)).await;
+    assert_eq!(
+        parts(&result, &["status", "exit_code", "stdout"]),
+        json!({ "status": "ok", "exit_code": 0, "stdout": "done\n" })
+    );
+    rig.stop().await;
+}

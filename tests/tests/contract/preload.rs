@@ -94,6 +94,8 @@ async fn a_python_program_cannot_tell() {
         ("\u{feff}print('é 漢 😀 \\\\ %s \u{81}\u{88}')\n\n  \n", &[]),
         ("print(1)\0\n", &[]),
         ("# -*- coding: latin-1 -*-\nprint(ascii('é'))\n", &[]),
+        ("print('as text')\n#PK\u{5}\u{6}\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &[]),
+        ("# -*- coding: utf-8 -*-\nprint('é')\n", &[]),
         ("# vim: set fileencoding=utf-8 :\nprint('é')\n", &[]),
         (
             "import main, helper\nprint(main.__name__, helper.x)",
@@ -157,6 +159,7 @@ async fn a_shell_program_cannot_tell() {
         ("sleep 0.1 & wait; kill -TERM $$", &[]),
         ("cat <<end >out/f\n  kept\nend\n", &[]),
         ("exit 4\nnever", &[]),
+        ("echo one; echo 'echo appended' >>\"$0\"", &[]),
         (&long, &[]),
     ];
     says_the_same("shell", programs.iter().map(|(code, files)| call("shell", code, files)).collect()).await;

@@ -37,6 +37,8 @@ const MAX_SAID: usize = 300;
 const KILLED: i32 = 137;
 /// PID 1's own exit code where its watchdog ended the run.
 const WATCHDOG: i32 = 124;
+/// And where the program did not get to its interpreter whole.
+const NOT_FED: i32 = 125;
 
 /// Where a run's progress goes while it runs. A receiver that is too slow loses output, counted in `missed`, never the verdict.
 #[derive(Debug, Default)]
@@ -360,6 +362,9 @@ async fn last_words(container: &Container) -> Result<(Status, i32, u32), RunErro
         Ok(Err(error)) => return Err(RunError::Internal(error.to_string())),
         Err(_) => return Err(RunError::Internal("the connection to the running container broke".into())),
     };
+    if exit.exit_code == NOT_FED && !exit.oom_killed {
+        return Err(RunError::Internal("the program could not be handed to its interpreter; run it again".into()));
+    }
     Ok(match exit.exit_code {
         _ if exit.oom_killed => (Status::OutOfMemory, KILLED, 1),
         WATCHDOG => (Status::Timeout, KILLED, 0),

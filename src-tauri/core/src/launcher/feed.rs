@@ -33,14 +33,36 @@ impl<'a> Lines<'a> {
 /// does just as one that is started after them. Where it would not, it is started anew.
 pub fn may_be_fed(spec: &RunSpec) -> bool {
     match spec.language {
+        // An archive with a program in it is run like one, which a pipe cannot be; one always has such bytes.
+        Language::Python | Language::Javascript if spec.code.contains(&0) => false,
         // It reopens a file that says that it is in another encoding, which a pipe does not allow.
-        Language::Python => !first_lines(&spec.code).any(|line| memchr::memmem::find(line, b"coding").is_some()),
+        Language::Python => !first_lines(&spec.code).any(names_an_encoding),
         // It looks up whether this makes the program a module before it opens the program.
         Language::Javascript => !spec.files.iter().any(|file| file.name.as_str() == "package.json"),
         // It runs while it reads: a longer program would keep PID 1 busy, who has to watch.
-        Language::Shell => Lines::of(&spec.code).is_some(),
+        // And it would see in its file what it has written there itself.
+        Language::Shell => Lines::of(&spec.code).is_some() && !may_change_itself(&spec.code),
         Language::Go | Language::Rust => false,
     }
+}
+
+/// Whether a comment names an encoding other than the one that there is anyway, in the one spelling that needs no reopening.
+fn names_an_encoding(line: &[u8]) -> bool {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    let starts = line.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\x0c'));
+    starts == Some(&b'#')
+        && memchr::memmem::find_iter(line, b"coding").any(|at| {
+            let rest = &line[at + b"coding".len()..];
+            let Some((b':' | b'=', name)) = rest.split_first() else { return false };
+            let name = name.trim_ascii_start();
+            let end = name.iter().position(|byte| !(byte.is_ascii_alphanumeric() || b"-_.".contains(byte)));
+            &name[..end.unwrap_or(name.len())] != b"utf-8"
+        })
+}
+
+fn may_change_itself(code: &[u8]) -> bool {
+    let has = |word: &str| memchr::memmem::find(code, word.as_bytes()).is_some();
+    has(">") && (has("$0") || has("${0") || has(Language::Shell.recipe().program))
 }
 
 /// The two in which a program may say its encoding, by whichever end of line it uses.
@@ -75,6 +97,13 @@ mod tests {
             (Language::Python, "print(1)", "coding.txt", true),
             (Language::Python, "# -*- coding: latin-1 -*-\n", "a", false),
             (Language::Python, "#!/usr/bin/python\r\n# vim: fileencoding=koi8-r\r\n", "a", false),
+            (Language::Python, "\u{feff} # coding=utf8", "a", false),
+            (Language::Python, "# -*- coding: utf-8 -*-\n", "a", true),
+            (Language::Python, "open('x', encoding='latin-1')  # coding: none\n", "a", true),
+            (Language::Python, "print('PK')\0", "a", false),
+            (Language::Javascript, "1;\0", "a", false),
+            (Language::Shell, "echo 'echo again' >>\"$0\"", "a", false),
+            (Language::Shell, "echo $0; cat main.sh", "a", true),
             (Language::Python, "\n\n\n\n# a third line names no coding: x", "a", true),
             (Language::Python, &long, "a", true),
             (Language::Javascript, "import 'fs'", "sub/package.json", true),

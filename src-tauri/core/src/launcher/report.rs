@@ -25,8 +25,6 @@ pub struct Report {
     /// The unfinished line or name.
     partial: Vec<u8>,
     names_read: usize,
-    /// Whether a tar follows the names.
-    files_follow: bool,
     ending: Option<Ending>,
     names: Vec<String>,
     archive: Archive,
@@ -38,6 +36,7 @@ enum State {
     Program(Box<Splitter>),
     Trailer,
     Names,
+    Choice,
     Files,
     Complete,
     Broken,
@@ -77,7 +76,6 @@ impl Report {
             state: State::Opening,
             partial: Vec::new(),
             names_read: 0,
-            files_follow: true,
             ending: None,
             names: Vec::new(),
             archive: Archive::new(file_bytes),
@@ -100,6 +98,7 @@ impl Report {
                 }
                 State::Trailer => self.read_trailer(bytes, steps),
                 State::Names => self.read_names(bytes, steps),
+                State::Choice => self.read_choice(bytes, steps),
                 State::Files => {
                     self.archive.push(&bytes);
                     if self.archive.is_done() {
@@ -151,9 +150,8 @@ impl Report {
     fn read_trailer(&mut self, bytes: Bytes, steps: &mut Vec<Step>) -> Bytes {
         let Some((line, rest)) = self.read_until(b'\n', MAX_LINE, bytes, steps) else { return Bytes::new() };
         match Ending::parse(&line) {
-            Some((ending, files_follow)) => {
+            Some(ending) => {
                 self.ending = Some(ending);
-                self.files_follow = files_follow;
                 self.state = State::Names;
                 steps.push(Step::Ended);
             }
@@ -167,7 +165,7 @@ impl Report {
         let Some((name, rest)) = self.read_until(0, MAX_NAMES, bytes, steps) else { return Bytes::new() };
         self.names_read += before - rest.len();
         if name.is_empty() {
-            self.end_names(steps);
+            self.state = State::Choice;
         } else if self.names_read > MAX_NAMES {
             self.fail("its list of names", steps);
         } else if name != OUT_DIR.as_bytes() && name.len() <= MAX_NAME && self.names.len() < MAX_LEFT_BEHIND {
@@ -176,14 +174,19 @@ impl Report {
         rest
     }
 
-    fn end_names(&mut self, steps: &mut Vec<Step>) {
-        if self.files_follow {
-            self.state = State::Files;
-        } else {
-            self.archive.close();
-            self.state = State::Complete;
-            steps.push(Step::Complete);
+    /// Whether there are files.
+    fn read_choice(&mut self, bytes: Bytes, steps: &mut Vec<Step>) -> Bytes {
+        let Some((word, rest)) = self.read_until(0, MAX_LINE, bytes, steps) else { return Bytes::new() };
+        match word.as_slice() {
+            b"tar" => self.state = State::Files,
+            b"none" => {
+                self.archive.close();
+                self.state = State::Complete;
+                steps.push(Step::Complete);
+            }
+            _ => self.fail("its word on files", steps),
         }
+        rest
     }
 
     /// Takes bytes up to `end`, across pushes; fails where they pass `most`.
@@ -212,25 +215,20 @@ impl Report {
 }
 
 impl Ending {
-    /// ` end EXIT PEAK OOM_KILLS CPU_NANOS FILES`; a peak of 0 is unknown. True if a tar follows.
-    fn parse(line: &[u8]) -> Option<(Self, bool)> {
+    /// ` end EXIT PEAK OOM_KILLS CPU_NANOS`; a peak of 0 is unknown.
+    fn parse(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?.strip_prefix(" end ")?;
         let mut words = line.split(' ');
         let exit_code = words.next()?.parse().ok()?;
         let peak: u64 = words.next()?.parse().ok()?;
         let oom_kills = words.next()?.parse().ok()?;
         let nanos: i64 = words.next()?.parse().ok()?;
-        let files_follow = match words.next()? {
-            "tar" => true,
-            "none" => false,
-            _ => return None,
-        };
         if words.next().is_some() {
             return None;
         }
         let cpu = Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
         let peak_bytes = (peak > 0).then_some(peak);
-        Some((Self { exit_code, peak_bytes, oom_kills, cpu }, files_follow))
+        Some(Self { exit_code, peak_bytes, oom_kills, cpu })
     }
 }
 
@@ -249,7 +247,7 @@ mod tests {
         header.set_mode(0o644);
         tar.append_data(&mut header, "sandbox/out/f", &b"hi"[..]).unwrap();
         let mut stream =
-            b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000 tar\nmain.py\0left\0out\0\0".to_vec();
+            b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000\nmain.py\0left\0out\0\0tar\0".to_vec();
         stream.extend(tar.into_inner().unwrap());
         stream
     }
@@ -288,7 +286,7 @@ mod tests {
 
     #[test]
     fn an_empty_out_needs_no_tar() {
-        let stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 5 none\nmain.py\0out\0\0";
+        let stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 5\nmain.py\0out\0\0none\0";
         let mut report = Report::new(&nonce(), 1 << 20);
         let (_, steps) = read(&mut report, stream, 3);
         assert_eq!(steps, [Step::Started, Step::Ended, Step::Complete]);
@@ -301,9 +299,9 @@ mod tests {
         for (stream, fault) in [
             (&b"sh: not found\n"[..], "its first line"),
             (&endless, "a line that does not end"),
-            (b"\x1e0123abcd start\n\x1e0123abcd end 300 0 0 0 tar\n", "its trailer"),
-            (b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0 tar 0\n", "its trailer"),
+            (b"\x1e0123abcd start\n\x1e0123abcd end 300 0 0 0\n", "its trailer"),
             (b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0 0\n", "its trailer"),
+            (b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0\n\0zip\0", "its word on files"),
             (b"\x1e0123abcd start\n\x1e0123abcd\n", "its trailer"),
         ] {
             let (_, steps) = read(&mut Report::new(&nonce(), 1 << 20), stream, 5);
@@ -313,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_endless_list_of_names_is_cut_off() {
-        let mut stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0 tar\n".to_vec();
+        let mut stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0\n".to_vec();
         for _ in 0..100_000 {
             stream.extend_from_slice(b"name\0");
         }

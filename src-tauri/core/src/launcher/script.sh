@@ -52,6 +52,8 @@ start_program() {
         # Redirected inside the subshell: outside, dash would say "Aborted" on the program's standard error.
         (exec $reset "$@" <&4 2>&5 4<&- 3>&- 5>&- 6>&-)
         code=$?
+        # It ended before it opened its program: PID 1 is let go, which waits for somebody to do that. Does not block.
+        [ -z "$preloading" ] || { [ -p "$file" ] && true <>"$file"; }
         kill -9 -1
         exit $code
     } 2>/dev/null &
@@ -75,20 +77,28 @@ keeper_ends() {
 # what PID 1 will write into it. By then the file is a regular one with the same text, for whoever looks at it again.
 # The watchdog is there too, and learns by a pipe of its own how long to sleep.
 preload() {
-    mkfifo "$file" /tmp/.sandtray.fuse || return
+    command -v cat >/dev/null || return
+    # In a subshell: bash notes the last program in a variable that it exports to the next.
+    (mkfifo "$file" /tmp/.sandtray.fuse) || return
+    preloading=yes
     start_program "$@"
     exec 7>"$file" 8<>/tmp/.sandtray.fuse
-    rm -f "$file" /tmp/.sandtray.fuse
+    (rm -f "$file" /tmp/.sandtray.fuse)
     (read -r time <&8 && exec sleep "$time" 8<&-) </dev/null >/dev/null 3>&- 4<&- 5>&- 6>&- 7>&- &
     watchdog=$!
+    ! keeper_ends
+}
+read_oom() {
+    oom=0
+    while read -r key value; do [ "$key" = oom_kill ] && oom=$value; done <$oom_file
 }
 
 # --- The call -----------------------------------------------------------------------------------------------------
 # End-of-file instead of a header: the service is gone, and so is the reason for this container.
-keeper=
+keeper= preloading=
 read -r size nonce seconds lines feed <&4 || exit 0
 if [ "$size" = preload ]; then
-    preload "$@"
+    preload "$@" || [ -z "$keeper" ] || exit 125
     printf 'ready\n' >&3
     read -r size nonce seconds lines feed <&4 || exit 0
 fi
@@ -97,14 +107,14 @@ if [ -n "$keeper" ] && { [ "$feed" = 0 ] || keeper_ended; }; then
     kill -9 -1
     wait
     exec 7>&- 8>&-
-    rm -f "$file"
-    keeper=
+    (rm -f "$file")
+    keeper= preloading=
 fi
 # A short program comes in lines of its own, the last of which may lack its end. That takes no process, unlike the tar.
 code=
 left=${lines%-}
 while [ $((left -= 1)) -ge 0 ]; do
-    IFS= read -r line
+    IFS= read -r line || exit 0
     code="$code$line
 "
 done <&4
@@ -116,6 +126,8 @@ if [ "$size" != 0 ] && ! dd bs=65536 count="$size" iflag=fullblock,count_bytes <
 fi
 read_cpu
 cpu_before=$cpu
+read_oom
+oom_before=$oom
 read_now
 end=$((now + seconds))
 printf '\036%s start\n' "$nonce" >&3
@@ -125,7 +137,10 @@ if [ -z "$keeper" ]; then
     start_program "$@"
 else
     echo "$seconds" >&8
+    # A program that was cut short must not pass for a whole one. The interpreter may end (it is killed then) or close the
+    # pipe (141) before it has read all: at a mistake in the first line.
     if [ "$lines" = 0 ]; then cat "$file" >&7; else printf '%s' "$code" >&7; fi
+    case $lines:$? in 0:0 | 0:137 | 0:141 | [1-9]*) ;; *) kill -9 -1; exit 125 ;; esac
     exec 7>&- 8>&-
 fi
 exec 4<&-
@@ -144,25 +159,25 @@ code=$?
 
 # --- What came of it. Nothing below may fork: the program may have left no process free ---------------------------
 kill -9 -1
-# An empty out/ is said in one word, which saves the time that tar takes to start.
-files=none
-{ [ -d out ] && [ ! -L out ] && [ -r out ] && [ -x out ]; } || files=tar
-for name in out/* out/.[!.]* out/..?*; do
-    { [ -e "$name" ] || [ -L "$name" ]; } && files=tar && break
-done
-peak=0 oom=0
+peak=0
 read -r peak <$peak_file
-while read -r key value; do [ "$key" = oom_kill ] && oom=$value; done <$oom_file
+read_oom
 read_cpu
 printf '\036%s\n' "$nonce" >&5
-printf '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" "$oom" $((cpu - cpu_before)) $files >&3
+printf '\036%s end %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) >&3
 count=0
 for name in * .[!.]* ..?*; do
     { [ -e "$name" ] || [ -L "$name" ]; } || continue
     [ $((count += 1)) -le 600 ] || break
     printf '%s\0' "$name" >&3
 done
-printf '\0' >&3
+# An empty out/ is said in one word, which saves the time that tar takes to start.
+files=none
+{ [ -d out ] && [ ! -L out ] && [ -r out ] && [ -x out ]; } || files=tar
+for name in out/* out/.[!.]* out/..?*; do
+    { [ -e "$name" ] || [ -L "$name" ]; } && files=tar && break
+done
+printf '\0%s\0' $files >&3
 cd /
 # Its end costs the engine time, which it has more of in a moment; until then PID 1 is a program that does nothing.
 [ $files = tar ] || exec sleep 1 <&- >&- 3>&- 5>&- 6>&-

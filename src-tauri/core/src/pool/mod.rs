@@ -2,6 +2,7 @@
 //! container takes. The [`keeper`](Pool::keep) makes them in the background, as many as [`demand`] says.
 
 pub mod demand;
+mod state;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,23 +20,15 @@ use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
 use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::lease::{Lease, make};
-use crate::run::{Limits, RunId};
-use crate::traffic::{Busy, Room};
+use crate::run::Limits;
+use crate::traffic::Busy;
 
-use demand::Demand;
+use state::{Next, OLDEST, State, Warm, covers};
 
 /// Made at the same time. What is under way when a call comes cannot be put off any more, so it should not take all cores.
 const WORKERS: usize = 1;
-/// With calls under way, making another waits for a lull, unless none has been left at all for this long.
-const EMPTY: Duration = Duration::from_millis(50);
 /// After a failure: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
-/// An image whose interpreter does not start ahead so often in a row is kept warm without it.
-const PRELOAD_TRIES: u32 = 3;
-/// Images that are remembered for that; an owner changes them by hand.
-const MAX_STUBBORN: usize = 64;
-/// Older ones are replaced: their engine's connection may have died without a word.
-const OLDEST: Duration = Duration::from_secs(30 * 60);
 
 /// What to keep warm, as the supervisor sees it now. `None` while there is nothing to be kept: off, or no engine.
 #[derive(Debug, Clone)]
@@ -61,26 +54,6 @@ struct Shared {
     count: watch::Sender<usize>,
     janitor: Janitor,
     instance: InstanceId,
-}
-
-#[derive(Default)]
-struct State {
-    stock: Option<Stock>,
-    demand: Demand,
-    warm: BTreeMap<Language, Vec<Warm>>,
-    making: BTreeMap<Language, usize>,
-    /// How often in a row the interpreter of an image, by its id, could not be started ahead.
-    stubborn: BTreeMap<String, u32>,
-    /// When calls took the last one of a language.
-    emptied: BTreeMap<Language, Instant>,
-}
-
-struct Warm {
-    lease: Lease,
-    /// What it was made with.
-    limits: Limits,
-    image: String,
-    since: Instant,
 }
 
 impl fmt::Debug for Pool {
@@ -110,15 +83,7 @@ impl Pool {
     /// Takes effect at once: what does not fit any more is let go of.
     pub fn stock(&self, stock: Option<Stock>) {
         let mut state = self.shared.lock();
-        let same_engine = match (&state.stock, &stock) {
-            (Some(old), Some(new)) => Arc::ptr_eq(&old.engine, &new.engine) && same_container(&old.limits, &new.limits),
-            _ => false,
-        };
-        if !same_engine {
-            state.stubborn.clear();
-        }
-        let dropped = if same_engine { BTreeMap::new() } else { std::mem::take(&mut state.warm) };
-        state.stock = stock;
+        let dropped = state.replace(stock);
         let unfit = state.trim(Instant::now());
         self.shared.tell(&state);
         drop(state);
@@ -147,10 +112,7 @@ impl Pool {
         let mut state = self.shared.lock();
         state.demand.note(language, now);
         let busy = self.shared.janitor.traffic().enter();
-        let fits = state
-            .stock
-            .as_ref()
-            .is_some_and(|stock| Arc::ptr_eq(&stock.engine, engine) && same_container(&stock.limits, limits));
+        let fits = state.wants(engine, limits);
         let mut lease = None;
         let mut dead = Vec::new();
         while fits && lease.is_none() {
@@ -176,20 +138,15 @@ impl Pool {
     /// Keeps the pool filled until it is cancelled; then lets go of everything.
     pub async fn keep(self, cancel: CancellationToken) {
         let mut workers = JoinSet::new();
-        let mut not_before = Instant::now();
         let mut traffic = self.shared.janitor.traffic().watch();
         loop {
-            let wake = self.step(&mut workers, not_before);
+            let wake = self.step(&mut workers);
             tokio::select! {
                 () = cancel.cancelled() => break,
                 () = self.shared.changed.notified() => {}
                 () = traffic.next() => {}
                 () = sleep_until(wake) => {}
-                Some(made) = workers.join_next() => {
-                    if !matches!(made, Ok(true)) {
-                        not_before = Instant::now() + AFTER_FAILURE;
-                    }
-                }
+                Some(_) = workers.join_next() => {}
             }
         }
         workers.shutdown().await;
@@ -197,29 +154,21 @@ impl Pool {
     }
 
     /// Starts what may be started now; says when to look again.
-    fn step(&self, workers: &mut JoinSet<bool>, not_before: Instant) -> Option<Instant> {
+    fn step(&self, workers: &mut JoinSet<()>) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.shared.lock();
         let unfit = state.trim(now);
         let wake = loop {
-            if state.stock.is_none() || workers.len() >= WORKERS {
+            if workers.len() >= WORKERS {
                 break None;
             }
-            let Some(language) = state.wanting(now) else { break state.demand.next_change(now) };
-            if now < not_before {
-                break Some(not_before);
-            }
-            match state.room(language, self.shared.janitor.traffic().room(now), now) {
-                Room::Now => {}
-                Room::At(at) => break Some(at),
-                Room::Unknown => break None,
-            }
-            let Some(spec) = state.spec(language, &self.shared.instance) else { break None };
-            *state.making.entry(language).or_default() += 1;
-            let engine = state.stock.as_ref().map(|stock| Arc::clone(&stock.engine));
-            if let Some(engine) = engine {
-                workers.spawn(add(Arc::clone(&self.shared), engine, spec));
-            }
+            let language = match state.next(self.shared.janitor.traffic().room(now), now) {
+                Next::Make(language) => language,
+                Next::Look(at) => break at,
+            };
+            let Some((engine, spec)) = state.order(language, &self.shared.instance) else { break None };
+            let making = Making::begin(&self.shared, &mut state, language);
+            workers.spawn(add(making, engine, spec));
         };
         self.shared.tell(&state);
         drop(state);
@@ -228,95 +177,34 @@ impl Pool {
     }
 }
 
-impl State {
-    /// Takes out what is too much or does not fit any more.
-    fn trim(&mut self, now: Instant) -> Vec<Warm> {
-        let Some(stock) = &self.stock else {
-            return std::mem::take(&mut self.warm).into_values().flatten().collect();
-        };
-        let targets = self.demand.targets(stock.cap, now);
-        let mut out = Vec::new();
-        for (language, warm) in &mut self.warm {
-            let image = stock.images.get(language).map(|image| image.id.as_str());
-            let (stay, go) = std::mem::take(warm).into_iter().partition(|warm: &Warm| {
-                let fits = Some(warm.image.as_str()) == image && covers(&warm.limits, &stock.limits);
-                fits && now.duration_since(warm.since) < OLDEST
-            });
-            *warm = stay;
-            out.extend::<Vec<Warm>>(go);
-            let target = targets.get(language).copied().unwrap_or(0);
-            if warm.len() > target {
-                out.extend(warm.drain(target..));
-            }
-        }
-        out
+/// One more of a language is being made. Ended without a [`done`](Making::done) it has failed.
+struct Making {
+    shared: Arc<Shared>,
+    language: Language,
+    done: bool,
+}
+
+impl Making {
+    fn begin(shared: &Arc<Shared>, state: &mut State, language: Language) -> Self {
+        *state.making.entry(language).or_default() += 1;
+        Self { shared: Arc::clone(shared), language, done: false }
     }
 
-    /// The language that is furthest from what it should have.
-    fn wanting(&self, now: Instant) -> Option<Language> {
-        let stock = self.stock.as_ref()?;
-        let targets = self.demand.targets(stock.cap, now);
-        targets
-            .into_iter()
-            .filter(|(language, _)| stock.images.contains_key(language))
-            .map(|(language, target)| (language, target, self.count(language)))
-            .filter(|(_, target, there)| there < target)
-            .min_by_key(|(_, _, there)| *there)
-            .map(|(language, _, _)| language)
-    }
-
-    fn failures(&self, image: &str) -> u32 {
-        self.stubborn.get(image).copied().unwrap_or(0)
-    }
-
-    fn tried(&mut self, image: &str, ready: bool) {
-        if ready {
-            self.stubborn.remove(image);
-            return;
-        }
-        if self.stubborn.len() >= MAX_STUBBORN {
-            self.stubborn.clear();
-        }
-        *self.stubborn.entry(image.to_owned()).or_default() += 1;
-    }
-
-    fn count(&self, language: Language) -> usize {
-        self.warm.get(&language).map_or(0, Vec::len) + self.making.get(&language).copied().unwrap_or(0)
-    }
-
-    /// Calls come first, unless the language has had none left for a while: then they wait for it themselves.
-    fn room(&self, language: Language, room: Room, now: Instant) -> Room {
-        let due = self.emptied.get(&language).filter(|_| self.count(language) == 0).map(|since| *since + EMPTY);
-        match (room, due) {
-            (Room::Now, _) => Room::Now,
-            (_, Some(due)) if due <= now => Room::Now,
-            (Room::At(at), due) => Room::At(due.map_or(at, |due| due.min(at))),
-            (Room::Unknown, due) => due.map_or(Room::Unknown, Room::At),
-        }
-    }
-
-    fn spec(&self, language: Language, instance: &InstanceId) -> Option<ContainerSpec> {
-        let stock = self.stock.as_ref()?;
-        Some(ContainerSpec {
-            image: stock.images.get(&language)?.id.clone(),
-            language,
-            limits: stock.limits,
-            instance: instance.clone(),
-            run: RunId::generate(),
-        })
+    fn done(mut self) {
+        self.done = true;
     }
 }
 
-/// Whether the two ask for the same container. Time, output and files are watched from outside.
-fn same_container(one: &Limits, other: &Limits) -> bool {
-    let of = |limits: &Limits| (limits.memory_bytes, limits.milli_cpus, limits.processes);
-    of(one) == of(other)
-}
-
-/// Whether a container made with the one will do for the other. Its limit on CPU seconds, the backstop of the run's time,
-/// is set when it is made: it may be too long, but not too short.
-fn covers(made_with: &Limits, wanted: &Limits) -> bool {
-    same_container(made_with, wanted) && wanted.millis <= made_with.millis
+impl Drop for Making {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if let Some(making) = state.making.get_mut(&self.language) {
+            *making = making.saturating_sub(1);
+        }
+        if !self.done {
+            state.not_before.insert(self.language, Instant::now() + AFTER_FAILURE);
+        }
+    }
 }
 
 /// One that has ended, or said anything before it was spoken to, is not as it should be.
@@ -324,35 +212,28 @@ fn is_alive(lease: &mut Lease) -> bool {
     lease.attached.output.next().now_or_never().is_none()
 }
 
-/// True when one more is warm, or is not wanted any more.
-async fn add(shared: Arc<Shared>, engine: Arc<dyn Engine>, spec: ContainerSpec) -> bool {
+async fn add(making: Making, engine: Arc<dyn Engine>, spec: ContainerSpec) {
     let (language, image, limits) = (spec.language, spec.image.clone(), spec.limits);
+    let shared = Arc::clone(&making.shared);
     let made = make(Arc::clone(&engine), spec, shared.janitor.clone()).await;
-    let made = preloaded(&shared, made, language, &image).await;
-    let mut state = shared.lock();
-    if let Some(making) = state.making.get_mut(&language) {
-        *making = making.saturating_sub(1);
-    }
-    let lease = match made {
+    let lease = match preloaded(&shared, made, language, &image).await {
         Ok(lease) => lease,
         Err(error) => {
             debug!(%language, %error, "could not make a warm container");
-            return false;
+            return;
         }
     };
-    let wanted = state
-        .stock
-        .as_ref()
-        .is_some_and(|stock| Arc::ptr_eq(&stock.engine, &engine) && same_container(&stock.limits, &limits));
-    if wanted {
+    let mut state = shared.lock();
+    if state.wants(&engine, &limits) {
         state.emptied.remove(&language);
         state.warm.entry(language).or_default().push(Warm { lease, limits, image, since: Instant::now() });
         shared.tell(&state);
+        drop(state);
     } else {
         drop(state);
         drop(lease);
     }
-    true
+    making.done();
 }
 
 /// With its interpreter started, where that can be. One that did not get there is let go of.
@@ -363,11 +244,11 @@ async fn preloaded(
     image: &str,
 ) -> Result<Lease, EngineError> {
     let mut lease = made?;
-    if !language.recipe().preload || shared.lock().failures(image) >= PRELOAD_TRIES {
+    if !language.recipe().preload || shared.lock().is_stubborn(image, Instant::now()) {
         return Ok(lease);
     }
     let ready = lease.preload().await;
-    shared.lock().tried(image, ready);
+    shared.lock().tried(image, ready, Instant::now());
     if ready {
         return Ok(lease);
     }

@@ -1,5 +1,6 @@
 //! The pool over the scripted engine: what is handed out, what is not, and that nothing is left.
 
+use super::state::PRELOAD_TRIES;
 use super::*;
 use crate::engine::fake::Fake;
 use crate::engine::{ContainerId, EngineTrouble};
@@ -192,4 +193,25 @@ async fn an_image_whose_interpreter_does_not_start_ahead_is_kept_warm_without_it
     assert_eq!(rig.fake.created(), u64::from(PRELOAD_TRIES) + 1, "those that were tried, and one without");
     let (lease, _busy) = rig.take();
     assert!(lease.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_long_does_not_keep_the_pool_from_filling() {
+    let rig = Rig::new().await;
+    let held = rig.take();
+    drop((rig.take(), rig.take()));
+    rig.warm(3).await;
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_language_that_cannot_be_made_holds_up_no_other() {
+    let rig = Rig::new().await;
+    let mut stock = rig.stock(3);
+    let gone = ImageInfo { id: "gone".into(), ..rig.image.clone() };
+    stock.images.insert(Language::Javascript, gone.clone());
+    rig.pool.stock(Some(stock));
+    drop(rig.pool.take(&rig.engine, &gone, Language::Javascript, &limits()));
+    drop(rig.take());
+    rig.warm(1).await;
 }

@@ -106,7 +106,7 @@ impl Stage {
             }
         }
         self.say(Stream::Stderr, &self.mark).await?;
-        let trailer = format!(" end {code} 1000000 {} 5000000 tar\nmain.py\0out\0\0", self.oom);
+        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0tar\0", self.oom);
         self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
         Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
     }
