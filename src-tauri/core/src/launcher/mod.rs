@@ -3,8 +3,8 @@
 //! In, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED`; the program itself, where it is
 //! short, in that many lines; a tar of `SIZE` bytes with the files, and with the program where it came in no lines; the
 //! program's stdin. Out, on its standard output: `MARK start`, what the program wrote, `MARK end EXIT PEAK OOM_KILLS
-//! CPU_NANOS FILES`, the names in the working folder (each ended by NUL, the list by an empty one), and, unless `FILES` is
-//! `none`, a tar of `out/`. On its standard error: what the program wrote, then `MARK`. A `MARK` is the byte 0x1E and the
+//! CPU_NANOS`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or `tar` and a NUL, and
+//! after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK`. A `MARK` is the byte 0x1E and the
 //! nonce of this run.
 //!
 //! A warm container is sent [`PRELOAD`] ahead of all that, and says [`READY`] once its interpreter has come as far as

@@ -22,7 +22,7 @@ queue: number,
  */
 per_client: number, 
 /**
- * Containers kept warm, over all languages. Each costs about 1 MB of its own and 10 MB of the engine's.
+ * Containers kept warm, over all languages. Each costs about 10 MB of the engine's, and up to 10 MB with its interpreter.
  */
 warm: number, 
 /**
