@@ -58,7 +58,7 @@ impl Notice {
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
-            Self::PullFailed { .. } => "Image could not be fetched".into(),
+            Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
