@@ -137,10 +137,10 @@ if [ -z "$keeper" ]; then
     start_program "$@"
 else
     echo "$seconds" >&8
-    # A program that was cut short must not pass for a whole one. The interpreter may end (it is killed then) or close the
-    # pipe (141) before it has read all: at a mistake in the first line.
+    # A program that was cut short must not pass for a whole one. Of a long one the interpreter may end (`cat` is killed
+    # then) or close the pipe (141) before it has read all: at a mistake in the first line.
     if [ "$lines" = 0 ]; then cat "$file" >&7; else printf '%s' "$code" >&7; fi
-    case $lines:$? in 0:0 | 0:137 | 0:141 | [1-9]*) ;; *) kill -9 -1; exit 125 ;; esac
+    case $lines:$? in *:0 | 0:137 | 0:141) ;; *) kill -9 -1; exit 125 ;; esac
     exec 7>&- 8>&-
 fi
 exec 4<&-
