@@ -9,22 +9,27 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
+use crate::stats::Sample;
+
 pub(crate) struct Peer {
     pub(crate) image: &'static str,
     /// In the image, reading its program from standard input.
     pub(crate) command: &'static [&'static str],
-    /// On this machine.
+    /// On this machine; the program's file follows, as in a container.
     pub(crate) bare: &'static [&'static str],
     pub(crate) program: &'static str,
 }
 
 pub(crate) fn peer(language: &str) -> Peer {
     match language {
-        "python" => {
-            Peer { image: "python:3.12-slim", command: &["python3", "-"], bare: &["python3", "-"], program: "print(1)" }
-        }
+        "python" => Peer {
+            image: "python:3.12-slim",
+            command: &["python3", "-"],
+            bare: &["python3", "-u"],
+            program: "print(1)",
+        },
         "javascript" => {
-            Peer { image: "node:22-slim", command: &["node", "-"], bare: &["node", "-"], program: "console.log(1)" }
+            Peer { image: "node:22-slim", command: &["node", "-"], bare: &["node"], program: "console.log(1)" }
         }
         _ => Peer { image: "alpine:3.22", command: &["sh"], bare: &["sh"], program: "echo 1" },
     }
@@ -103,16 +108,13 @@ impl Peers {
         timed(command.args(["exec", "-i", container]).args(peer.command), peer.program).await
     }
 
-    /// Version managers put scripts of their own on the path, which take longer than what they start.
+    /// Of all the Pythons on the path the one that starts soonest: version managers put scripts of their own before them,
+    /// and what is installed beside an interpreter slows its start.
     async fn interpreter(&self, name: &'static str) -> String {
         if name != "python3" {
             return name.into();
         }
-        let path = self.python.get_or_init(|| async {
-            let asked = Command::new(name).args(["-c", "import sys; print(sys.executable)"]).output().await.unwrap();
-            String::from_utf8_lossy(&asked.stdout).trim().to_owned()
-        });
-        path.await.clone()
+        self.python.get_or_init(fastest_python).await.clone()
     }
 
     pub(crate) async fn stop(&self, container: &str) {
@@ -120,10 +122,29 @@ impl Peers {
     }
 
     pub(crate) async fn bare(&self, peer: &Peer) -> Duration {
+        let file = self.folder.path().join("main");
+        std::fs::write(&file, peer.program).unwrap();
         let mut command = Command::new(self.interpreter(peer.bare[0]).await);
         // The interpreter is asked for before the clock starts.
-        timed(command.args(&peer.bare[1..]), peer.program).await
+        timed(command.args(&peer.bare[1..]).arg(file), "").await
     }
+}
+
+async fn fastest_python() -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = Vec::new();
+    for folder in std::env::split_paths(&path) {
+        let mut asking = Command::new(folder.join("python3"));
+        let Ok(asked) = asking.args(["-c", "import sys; print(sys.executable)"]).output().await else { continue };
+        let python = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        let mut sample = Sample::default();
+        for _ in 0..10 {
+            sample.add(timed(Command::new(&python).args(["-c", "print(1)"]), "").await);
+        }
+        found.push((sample.median(), python));
+    }
+    found.sort_by(|one, other| one.0.total_cmp(&other.0));
+    found.into_iter().next().expect("a Python on the path").1
 }
 
 async fn timed(command: &mut Command, program: &str) -> Duration {
