@@ -1,16 +1,17 @@
 //! What the tray's entries set in motion. They answer to nobody, so what goes wrong is told as a notification.
 
-use tauri::{AppHandle, Manager};
+use std::sync::Arc;
+
 use tracing::warn;
 
-use crate::desk::Desk;
+use crate::app::App;
 use crate::notify;
 
-pub(crate) fn toggle(app: &AppHandle) {
-    let app = app.clone();
-    tauri::async_runtime::spawn(async move {
-        let desk = app.state::<Desk>();
-        let Ok(here) = desk.here() else { return };
+pub(crate) fn toggle(app: &Arc<App>) {
+    let toggling = Arc::clone(app);
+    app.spawn(async move {
+        let app = toggling;
+        let Ok(here) = app.desk.here() else { return };
         let enabled = !here.supervisor.snapshot().enabled;
         if let Err(failure) = here.owner.set_enabled(enabled).await {
             warn!(%failure, "the switch was not saved");
@@ -19,10 +20,10 @@ pub(crate) fn toggle(app: &AppHandle) {
     });
 }
 
-pub(crate) fn stop_all(app: &AppHandle) {
-    let app = app.clone();
-    tauri::async_runtime::spawn(async move {
-        if let Ok(here) = app.state::<Desk>().here() {
+pub(crate) fn stop_all(app: &Arc<App>) {
+    let stopping = Arc::clone(app);
+    app.spawn(async move {
+        if let Ok(here) = stopping.desk.here() {
             here.supervisor.stop_all().await;
         }
     });

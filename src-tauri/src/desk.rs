@@ -14,7 +14,7 @@ use crate::dto::error::CommandError;
 use crate::dto::snapshot::{Navigate, OwnerSnapshot, ServiceView};
 use crate::views::Views;
 
-/// Managed by tauri; one for the life of the app.
+/// One for the life of the app.
 #[derive(Debug)]
 pub(crate) struct Desk {
     here: watch::Sender<Option<Arc<Here>>>,

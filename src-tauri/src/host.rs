@@ -1,4 +1,4 @@
-//! Starts the service, keeps the picture of it up to date, and ends it: the app's main thread of events beside tauri's own.
+//! Starts the service, keeps the picture of it up to date, and ends it: the app's life, from its start to Quit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,21 +6,24 @@ use std::time::Duration;
 use sandtray_core::instance::InstanceError;
 use sandtray_core::paths::Paths;
 use sandtray_core::service::{self, Options, Service, StartError};
-use tauri::{AppHandle, Manager};
 use tokio::task::JoinSet;
 use tracing::error;
 
-use crate::desk::Desk;
+use crate::app::App;
 use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
 use crate::{notify, picture, window};
 
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);
+/// More than the window takes to close.
+const LAST_TASKS: Duration = Duration::from_secs(3);
 
 /// Before anything is known.
-pub(crate) fn blank(version: String) -> OwnerSnapshot {
+pub(crate) fn blank() -> OwnerSnapshot {
     OwnerSnapshot {
-        version,
+        version: VERSION.into(),
         first_start: false,
         service: ServiceView::Starting,
         enabled: false,
@@ -35,18 +38,16 @@ pub(crate) fn blank(version: String) -> OwnerSnapshot {
 }
 
 /// Returns once the app has been told to end.
-pub(crate) async fn run(app: AppHandle) {
-    let desk = app.state::<Desk>();
+pub(crate) async fn run(app: &Arc<App>) {
+    let desk = &app.desk;
     while !desk.quit.is_cancelled() {
         match start().await {
-            Ok((service, first_start)) => serve(&app, service, first_start).await,
+            Ok((service, first_start)) => serve(app, service, first_start).await,
             Err(failure) => {
                 error!(%failure, "the service did not start");
                 desk.publish_state(state_of(&failure));
                 // Nothing runs here, so the window is all there is to say so.
-                if let Err(failure) = window::open(&app, None) {
-                    error!(%failure, "the window did not open");
-                }
+                open_unasked(app);
                 tokio::select! {
                     () = desk.again.notified() => desk.publish_state(ServiceView::Starting),
                     () = desk.quit.cancelled() => {}
@@ -54,7 +55,16 @@ pub(crate) async fn run(app: AppHandle) {
             }
         }
     }
-    app.exit(0);
+    // The window, and what it still waits for.
+    if tokio::time::timeout(LAST_TASKS, app.ended()).await.is_err() {
+        error!("a part of the app did not end in time");
+    }
+}
+
+fn open_unasked(app: &Arc<App>) {
+    if !app.quiet {
+        window::open(app, None, None);
+    }
 }
 
 async fn start() -> Result<(Service, bool), StartError> {
@@ -70,15 +80,16 @@ async fn start() -> Result<(Service, bool), StartError> {
     Ok((service, first_start))
 }
 
-async fn serve(app: &AppHandle, service: Service, first_start: bool) {
-    let desk = app.state::<Desk>();
+async fn serve(app: &Arc<App>, service: Service, first_start: bool) {
+    let desk = &app.desk;
     let here = desk.open(&service);
     let over = desk.quit.child_token();
     let mut parts = JoinSet::new();
-    parts.spawn(picture::keep(app.clone(), Arc::clone(&here), first_start, over.clone()));
-    parts.spawn(notify::watch(app.clone(), here, over));
-    if first_start && let Err(failure) = window::open(app, None) {
-        error!(%failure, "the window did not open");
+    parts.spawn(picture::keep(Arc::clone(app), Arc::clone(&here), first_start, over.clone()));
+    parts.spawn(notify::watch(Arc::clone(app), here, over));
+    // A desktop without a tray has nothing but the window.
+    if first_start || !app.tray.is_there() {
+        open_unasked(app);
     }
     desk.quit.cancelled().await;
     desk.close();

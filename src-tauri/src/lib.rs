@@ -1,11 +1,16 @@
 //! Sandtray on the desktop. The product itself is `sandtray-core`; this crate shows it and passes the owner's wishes on.
 //!
-//! One [`desk::Desk`] holds the latest picture. [`host`] starts and ends the service, [`picture`] keeps the picture up to date,
-//! [`tray`] and the window's subscription read it; nobody else keeps state.
+//! One [`app::App`] holds what is shared. [`host`] starts and ends the service, [`picture`] keeps the latest picture of it up to
+//! date, [`tray`] and the window's subscription read it; nobody else keeps state. The window is a program of its own: [`window`]
+//! starts it, and [`link`] is what the two say to each other.
 
 pub mod dto;
+pub mod link;
 
 mod act;
+mod app;
+mod bell;
+mod clipboard;
 mod commands;
 mod desk;
 mod host;
@@ -14,8 +19,6 @@ mod menu;
 mod notify;
 mod panel;
 mod picture;
-#[cfg(target_os = "linux")]
-mod remains;
 mod signals;
 mod speed;
 mod text;
@@ -25,93 +28,96 @@ mod window;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use tauri::{AppHandle, Builder, Manager, RunEvent, Wry, generate_context, generate_handler};
-use tauri_plugin_window_state::StateFlags;
-use tracing::error;
+use sandtray_core::ipc::Listener;
+use sandtray_core::paths::Paths;
+use tokio::runtime::Runtime;
+use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use commands::{history, live, overview, settings};
-use desk::Desk;
-use notify::Gatekeeper;
+use app::App;
+use bell::Claim;
 
 /// The variable that says what is logged to stderr, as `RUST_LOG` does elsewhere.
 const LOG: &str = "SANDTRAY_LOG";
+const USAGE: &str = "Usage: sandtray-app [--background]\n\n\
+    Sandtray on the desktop: the tray, the window, notifications. Started a second time, it opens the window of the first.\n\n  \
+      --background  open no window, as when the owner logs in\n  \
+      --version     say which version this is";
 
 /// Returns when the app has ended.
 pub fn run() -> ExitCode {
+    let quiet = match quietly() {
+        Ok(quiet) => quiet,
+        Err(said) => return said,
+    };
     log();
-    match builder().build(generate_context!()) {
-        Ok(app) => {
-            let code = app.run_return(on_event);
-            ExitCode::from(u8::try_from(code).unwrap_or(1))
-        }
+    match start(quiet) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("Sandtray cannot start here: {failure}.");
+            eprintln!("Sandtray cannot start here: {failure}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn builder() -> Builder<Wry> {
-    let size = StateFlags::SIZE | StateFlags::POSITION | StateFlags::MAXIMIZED;
-    let builder = Builder::default()
-        // First: a second start must reach the first before it does anything at all.
-        .plugin(tauri_plugin_single_instance::init(|app, _, _| come_forward(app)))
-        .plugin(tauri_plugin_clipboard_manager::init())
-        .plugin(tauri_plugin_dialog::init())
-        .plugin(tauri_plugin_window_state::Builder::new().with_state_flags(size).build());
-    #[cfg(not(target_os = "linux"))]
-    let builder =
-        builder.plugin(tauri_plugin_autostart::init(tauri_plugin_autostart::MacosLauncher::LaunchAgent, None));
-    builder
-        .invoke_handler(generate_handler![
-            overview::subscribe,
-            overview::set_enabled,
-            overview::retry_engine,
-            overview::pull_image,
-            overview::cancel_pull,
-            overview::remove_image,
-            overview::stop_run,
-            overview::stop_all,
-            live::watch_run,
-            live::unwatch_run,
-            history::history_page,
-            history::history_run,
-            history::history_recent,
-            history::history_delete,
-            history::history_clear,
-            history::history_stats,
-            history::run_again,
-            history::save_file,
-            history::copy_text,
-            settings::settings,
-            settings::apply_settings,
-        ])
-        .setup(|app| {
-            let handle = app.handle();
-            app.manage(Desk::new(host::blank(app.package_info().version.to_string())));
-            app.manage(Gatekeeper::default());
-            if let Err(failure) = tray::install(handle) {
-                error!(%failure, "there is no tray here");
+fn quietly() -> Result<bool, ExitCode> {
+    let mut quiet = false;
+    for argument in std::env::args_os().skip(1) {
+        match argument.to_str() {
+            Some(login::QUIETLY) => quiet = true,
+            Some("--version" | "-V") => {
+                println!("sandtray-app {}", host::VERSION);
+                return Err(ExitCode::SUCCESS);
             }
-            tauri::async_runtime::spawn(signals::watch(handle.clone()));
-            tauri::async_runtime::spawn(host::run(handle.clone()));
-            Ok(())
-        })
+            Some("--help" | "-h") => {
+                println!("{USAGE}");
+                return Err(ExitCode::SUCCESS);
+            }
+            Some(_) | None => {
+                eprintln!("`{}` is not known here.\n\n{USAGE}", argument.display());
+                return Err(ExitCode::from(2));
+            }
+        }
+    }
+    Ok(quiet)
 }
 
-fn on_event(_: &AppHandle, event: RunEvent) {
-    // The last window has closed: the app lives on in the tray. Without a code nobody asked it to end.
-    if let RunEvent::ExitRequested { code: None, api, .. } = event {
-        api.prevent_exit();
+fn start(quiet: bool) -> Result<(), String> {
+    if !has_a_screen() {
+        return Err("there is no desktop to show itself on. `sandtray serve` is the service without one.".into());
+    }
+    let runtime = Runtime::new().map_err(|failure| format!("{failure}."))?;
+    let Some(bell) = first(&runtime)? else { return Ok(()) };
+    let app = App::new(quiet);
+    runtime.spawn(signals::watch(Arc::clone(&app)));
+    let bell = bell.map(|bell| runtime.spawn(bell::answer(Arc::clone(&app), bell)));
+    tray::hold(&runtime, &app);
+    // Until here no other app began.
+    drop(bell.map(|bell| runtime.block_on(bell)));
+    Ok(())
+}
+
+/// `None` where another app has come forward instead.
+fn first(runtime: &Runtime) -> Result<Option<Option<Listener>>, String> {
+    let paths = Paths::of_user().map_err(|failure| failure.to_string())?;
+    let bell = paths.ensure().and_then(|()| paths.app_socket_file()).map_err(|failure| failure.to_string())?;
+    match runtime.block_on(bell::claim(&bell)) {
+        Ok(Claim::First(bell)) => Ok(Some(Some(bell))),
+        Ok(Claim::Second) => Ok(None),
+        Ok(Claim::Deaf) => Err("it runs already, and does not answer. End `sandtray-app` and start it again.".into()),
+        Err(failure) => {
+            warn!(%failure, "a second start will not find this one");
+            Ok(Some(None))
+        }
     }
 }
 
-fn come_forward(app: &AppHandle) {
-    if let Err(failure) = window::open(app, None) {
-        error!(%failure, "the window did not open");
-    }
+/// Elsewhere there is always one.
+fn has_a_screen() -> bool {
+    let named = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !cfg!(target_os = "linux") || named("DISPLAY") || named("WAYLAND_DISPLAY")
 }
 
 fn log() {

@@ -4,22 +4,23 @@
 #[cfg(target_os = "linux")]
 mod entry;
 
-use tauri::AppHandle;
+/// What the system starts the app with: nobody asked for a window.
+pub(crate) const QUIETLY: &str = "--background";
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn set(app: &AppHandle, wanted: bool) -> Result<(), String> {
-    use tauri_plugin_autostart::ManagerExt;
-    let login = app.autolaunch();
-    let done = if wanted { login.enable() } else { login.disable() };
+pub(crate) fn set(wanted: bool) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|failure| failure.to_string())?;
+    let mut login = auto_launch::AutoLaunchBuilder::new();
+    login.set_app_name("Sandtray").set_app_path(&program.to_string_lossy()).set_args(&[QUIETLY]);
+    let done = login.build().and_then(|login| if wanted { login.enable() } else { login.disable() });
     done.map_err(|failure| failure.to_string())
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) fn set(app: &AppHandle, wanted: bool) -> Result<(), String> {
-    use tauri::Manager;
-    let settings = app.path().config_dir().map_err(|failure| failure.to_string())?;
+pub(crate) fn set(wanted: bool) -> Result<(), String> {
+    let home = directories::BaseDirs::new().ok_or("there is no home folder")?;
     // An AppImage runs from a folder that is gone when it ends; the file that was started stays.
-    let program = app.env().appimage.map_or_else(std::env::current_exe, |image| Ok(image.into()));
-    let done = program.and_then(|program| entry::set(&settings, &program, wanted));
+    let program = std::env::var_os("APPIMAGE").map_or_else(std::env::current_exe, |image| Ok(image.into()));
+    let done = program.and_then(|program| entry::set(home.config_dir(), &program, wanted));
     done.map_err(|failure| failure.to_string())
 }

@@ -1,11 +1,13 @@
 //! Which picture the tray shows: one for each state, drawn for panels that are dark and panels that are light.
 
-use tauri::AppHandle;
+use std::io::Cursor;
+
+use png::{OutputInfo, Transformations};
 
 use crate::menu::Icon;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+enum Tone {
     Dark,
     Light,
 }
@@ -16,7 +18,29 @@ macro_rules! picture {
     };
 }
 
-pub(crate) fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
+/// Eight bits each of red, green, blue and opacity, line by line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pixels {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) rgba: Vec<u8>,
+}
+
+/// For the panel that is here.
+pub(crate) fn pixels(icon: Icon) -> Result<Pixels, png::DecodingError> {
+    decoded(picture(icon, tone()))
+}
+
+fn decoded(picture: &[u8]) -> Result<Pixels, png::DecodingError> {
+    let mut decoder = png::Decoder::new(Cursor::new(picture));
+    decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
+    let mut reader = decoder.read_info()?;
+    let mut rgba = vec![0; reader.output_buffer_size().unwrap_or_default()];
+    let OutputInfo { width, height, .. } = reader.next_frame(&mut rgba)?;
+    Ok(Pixels { width, height, rgba })
+}
+
+fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
     match (icon, tone) {
         (Icon::Off, Tone::Dark) => picture!("off", "dark"),
         (Icon::Off, Tone::Light) => picture!("off", "light"),
@@ -31,19 +55,19 @@ pub(crate) fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
 
 /// macOS colours a template by itself, from the one that is black.
 #[cfg(target_os = "macos")]
-pub(crate) fn tone(_: &AppHandle) -> Tone {
+fn tone() -> Tone {
     Tone::Light
 }
 
 /// The taskbar is dark unless it was changed.
 #[cfg(windows)]
-pub(crate) fn tone(_: &AppHandle) -> Tone {
+fn tone() -> Tone {
     Tone::Dark
 }
 
 /// GNOME's panel is dark whatever the theme. Other desktops' panels follow their theme, whose name says what it is.
 #[cfg(target_os = "linux")]
-pub(crate) fn tone(_: &AppHandle) -> Tone {
+fn tone() -> Tone {
     let desktop = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
     let theme = std::env::var("GTK_THEME").unwrap_or_default();
     of_desktop(&desktop, &theme)
@@ -73,7 +97,11 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for icon in [Icon::Off, Icon::Ready, Icon::Running, Icon::Trouble] {
             for tone in [Tone::Dark, Tone::Light] {
-                assert!(seen.insert(picture(icon, tone)));
+                let Pixels { width, height, rgba } = decoded(picture(icon, tone)).unwrap();
+                assert_eq!((width, rgba.len()), (height, 4 * width as usize * height as usize));
+                // Not a square: a shape with something around it.
+                assert!(rgba.chunks(4).any(|pixel| pixel[3] == 0) && rgba.chunks(4).any(|pixel| pixel[3] > 200));
+                assert!(seen.insert(rgba));
             }
         }
     }

@@ -3,31 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tauri::{AppHandle, Manager};
 use tokio_util::sync::CancellationToken;
 
-use crate::desk::{Desk, Here};
+use crate::app::App;
+use crate::desk::Here;
 use crate::dto::present;
 use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
+use crate::host::VERSION;
 use crate::speed::Speeds;
 
 /// A window draws no more often than it must.
 pub(crate) const COALESCE: Duration = Duration::from_millis(50);
 
-pub(crate) async fn keep(app: AppHandle, here: Arc<Here>, first_start: bool, over: CancellationToken) {
-    let desk = app.state::<Desk>();
+pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over: CancellationToken) {
     let mut snapshots = here.supervisor.watch();
     let mut asides = here.history.set_asides();
     // The one at the start is among the notices already.
     asides.borrow_and_update();
     let mut notices = here.notices.clone();
     let mut speeds = Speeds::default();
-    let version = app.package_info().version.to_string();
     loop {
         let core = snapshots.borrow_and_update().clone();
         let images = core.images.iter().map(|image| present::image(image, speeds.of(image))).collect();
-        desk.publish(OwnerSnapshot {
-            version: version.clone(),
+        app.desk.publish(OwnerSnapshot {
+            version: VERSION.into(),
             first_start,
             service: ServiceView::Here,
             enabled: core.enabled,

@@ -1,15 +1,19 @@
 //! A session that ends sends a signal: the same as Quit.
 
 use std::io;
+use std::sync::Arc;
 
-use tauri::{AppHandle, Manager};
 use tracing::warn;
 
-use crate::desk::Desk;
+use crate::app::App;
 
-pub(crate) async fn watch(app: AppHandle) {
-    match told_to_end().await {
-        Ok(()) => app.state::<Desk>().quit.cancel(),
+pub(crate) async fn watch(app: Arc<App>) {
+    let told = tokio::select! {
+        told = told_to_end() => told,
+        () = app.desk.quit.cancelled() => return,
+    };
+    match told {
+        Ok(()) => app.desk.quit.cancel(),
         Err(failure) => warn!(%failure, "signals end the app at once"),
     }
 }

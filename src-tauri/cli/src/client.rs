@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sandtray_core::codec::{Frame, Frames, MAX_FRAME, WRITE_STALL, write_frame};
+use sandtray_core::ipc;
 use serde_json::{Value, json};
 use tokio::io::{ReadHalf, WriteHalf};
 
@@ -32,7 +33,7 @@ pub(crate) enum Message {
 impl Client {
     /// Connects and says who it is, as the owner will see it.
     pub(crate) async fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
-        let stream = open(path).await.map_err(|error| refused(path, &error))?;
+        let stream = ipc::connect(path).await.map_err(|error| refused(path, &error))?;
         let (reader, writer) = tokio::io::split(stream);
         let mut client = Self { frames: Frames::with_cap(reader, MAX_REPLY), writer, last_id: 0 };
         client.call("hello", json!({ "name": name })).await?;
@@ -83,16 +84,6 @@ impl Client {
             (None, true) => Err(not_sandtray()),
         }
     }
-}
-
-#[cfg(unix)]
-async fn open(path: &Path) -> io::Result<Stream> {
-    Stream::connect(path).await
-}
-
-#[cfg(windows)]
-async fn open(path: &Path) -> io::Result<Stream> {
-    tokio::net::windows::named_pipe::ClientOptions::new().open(path)
 }
 
 fn refused(path: &Path, error: &io::Error) -> Failure {

@@ -117,10 +117,19 @@ impl Paths {
 
     /// Where agents connect: a socket, or on Windows the name of a pipe.
     pub fn socket_file(&self) -> Result<PathBuf, PathsError> {
+        self.local_socket("agent", "")
+    }
+
+    /// Where a second start of the app finds the first.
+    pub fn app_socket_file(&self) -> Result<PathBuf, PathsError> {
+        self.local_socket("app", "-app")
+    }
+
+    fn local_socket(&self, file: &str, pipe: &str) -> Result<PathBuf, PathsError> {
         if cfg!(windows) {
-            return Ok(self.pipe_name());
+            return Ok(self.pipe_name(pipe));
         }
-        let path = self.runtime.join("agent.sock");
+        let path = self.runtime.join(format!("{file}.sock"));
         let length = path.as_os_str().len();
         if length > MAX_SOCKET_PATH {
             return Err(PathsError::SocketPathTooLong { path, length });
@@ -137,11 +146,11 @@ impl Paths {
     }
 
     /// All pipes share one namespace, so the name carries a hash of the folder that owns it.
-    fn pipe_name(&self) -> PathBuf {
+    fn pipe_name(&self, suffix: &str) -> PathBuf {
         use sha2::{Digest, Sha256};
         let hash = Sha256::digest(self.runtime.as_os_str().as_encoded_bytes());
         let short: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        PathBuf::from(format!(r"\\.\pipe\sandtray-{short}"))
+        PathBuf::from(format!(r"\\.\pipe\sandtray-{short}{suffix}"))
     }
 }
 

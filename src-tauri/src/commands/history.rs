@@ -1,11 +1,11 @@
 //! Runs that are over: the list, a run's page, and what can be done with them.
 
-use std::fmt::Display;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Body, FileOut, MAX_PAGE, RunRecord};
 use sandtray_core::policy;
@@ -13,47 +13,40 @@ use sandtray_core::protocol::request::{GivenLimits, RunRequest};
 use sandtray_core::run::{Client, ClientId, Overflow, RunId};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::to_millis;
-use tauri::{AppHandle, State, command};
-use tauri_plugin_clipboard_manager::ClipboardExt;
-use tauri_plugin_dialog::DialogExt;
-use tokio::sync::oneshot;
 
 use super::{Answer, run_id};
-use crate::desk::{Desk, Here};
+use crate::app::App;
+use crate::desk::Here;
 use crate::dto::error::CommandError;
 use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::{detail, present};
+use crate::link::ReturnedFile;
 
 /// Who asks for what is run again from the window.
 pub(crate) const OWN_CLIENT: &str = "Sandtray";
 /// Ids of connections count up from one; the window's runs count down from here and end with nobody.
 const OWN_IDS: u64 = u64::MAX;
-/// What is copied at most: more than any output that is kept.
-const MAX_COPY: usize = 16 << 20;
 /// What is refused is refused by then; a run that still waits is on its way.
 const REFUSAL: Duration = Duration::from_millis(200);
 
-#[command]
-pub(crate) async fn history_page(desk: State<'_, Desk>, filter: HistoryFilter) -> Answer<HistoryPage> {
+pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
     let HistoryFilter { before, limit, language, status, client, text } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
     let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, text };
-    let page = desk.here()?.history.list(query).await?;
+    let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
 }
 
-#[command]
-pub(crate) async fn history_run(desk: State<'_, Desk>, run_id: String) -> Answer<view::RunRecord> {
-    Ok(detail::detail(record(&desk.here()?, self::run_id(&run_id)?).await?))
+pub(super) async fn history_run(app: &App, run: &str) -> Answer<view::RunRecord> {
+    Ok(detail::detail(record(&app.desk.here()?, run_id(run)?).await?))
 }
 
 /// Newest first.
-#[command]
-pub(crate) async fn history_recent(desk: State<'_, Desk>, since_ms: u64, max: usize) -> Answer<Vec<RecentRun>> {
+pub(super) async fn history_recent(app: &App, since_ms: u64, max: usize) -> Answer<Vec<RecentRun>> {
     let query = core::HistoryQuery { limit: max.clamp(1, MAX_PAGE), ..core::HistoryQuery::default() };
-    let page = desk.here()?.history.list(query).await?;
+    let page = app.desk.here()?.history.list(query).await?;
     let recent = page.runs.into_iter().map(|run| RecentRun {
         run_id: run.run_id.to_string(),
         at_ms: to_millis(run.queued_at),
@@ -64,30 +57,26 @@ pub(crate) async fn history_recent(desk: State<'_, Desk>, since_ms: u64, max: us
     Ok(recent.take_while(|run| run.at_ms >= since_ms).collect())
 }
 
-#[command]
-pub(crate) async fn history_delete(desk: State<'_, Desk>, run_id: String) -> Answer<()> {
-    match desk.here()?.history.delete(self::run_id(&run_id)?).await? {
+pub(super) async fn history_delete(app: &App, run: &str) -> Answer<()> {
+    match app.desk.here()?.history.delete(run_id(run)?).await? {
         true => Ok(()),
         false => Err(CommandError::no_such_run()),
     }
 }
 
-#[command]
-pub(crate) async fn history_clear(desk: State<'_, Desk>) -> Answer<()> {
-    Ok(desk.here()?.history.clear().await?)
+pub(super) async fn history_clear(app: &App) -> Answer<()> {
+    Ok(app.desk.here()?.history.clear().await?)
 }
 
-#[command]
-pub(crate) async fn history_stats(desk: State<'_, Desk>) -> Answer<core::Stats> {
-    Ok(desk.here()?.history.stats().await?)
+pub(super) async fn history_stats(app: &App) -> Answer<core::Stats> {
+    Ok(app.desk.here()?.history.stats().await?)
 }
 
 /// The same program under the limits that hold now. Returns once it waits or runs.
-#[command]
-pub(crate) async fn run_again(desk: State<'_, Desk>, run_id: String) -> Answer<String> {
+pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let here = desk.here()?;
-    let request = request(record(&here, self::run_id(&run_id)?).await?)?;
+    let here = app.desk.here()?;
+    let request = request(record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
     let client = Client {
@@ -97,7 +86,7 @@ pub(crate) async fn run_again(desk: State<'_, Desk>, run_id: String) -> Answer<S
         program: None,
     };
     let supervisor = here.supervisor.clone();
-    let mut run = tauri::async_runtime::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+    let mut run = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
     match tokio::time::timeout(REFUSAL, &mut run).await {
         Ok(Ok(Ok(_))) | Err(_) => Ok(id.to_string()),
         Ok(Ok(Err(error))) => Err(error.into()),
@@ -105,15 +94,10 @@ pub(crate) async fn run_again(desk: State<'_, Desk>, run_id: String) -> Answer<S
     }
 }
 
-/// Asks where, and writes it there. False where the owner thought better of it.
-#[command]
-pub(crate) async fn save_file(app: AppHandle, desk: State<'_, Desk>, run_id: String, name: String) -> Answer<bool> {
-    let file = returned(record(&desk.here()?, self::run_id(&run_id)?).await?, &name)?;
-    let (chosen, choice) = oneshot::channel();
-    app.dialog().file().set_file_name(suggestion(&file.name)).save_file(move |path| drop(chosen.send(path)));
-    let Ok(Some(path)) = choice.await else { return Ok(false) };
-    let path = path.into_path().map_err(not_saved)?;
-    write(&path, &file.bytes).await.map(|()| true)
+/// For the window, which asks its owner where to put it.
+pub(super) async fn returned_file(app: &App, run: &str, name: &str) -> Answer<ReturnedFile> {
+    let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
+    Ok(ReturnedFile { base64: STANDARD.encode(&file.bytes) })
 }
 
 /// What came back from the run under this name.
@@ -123,32 +107,6 @@ fn returned(record: RunRecord, name: &str) -> Answer<FileOut> {
         .into_iter()
         .find(|file| file.name == name)
         .ok_or_else(|| CommandError::new("no_such_file", "That file is gone."))
-}
-
-/// The last part of the name: a dialog takes the rest for folders.
-fn suggestion(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or_default()
-}
-
-async fn write(path: &Path, bytes: &[u8]) -> Answer<()> {
-    tokio::fs::write(path, bytes).await.map_err(not_saved)
-}
-
-fn not_saved(why: impl Display) -> CommandError {
-    CommandError::new("not_saved", format!("The file was not saved: {why}."))
-}
-
-#[command]
-pub(crate) async fn copy_text(app: AppHandle, text: String) -> Answer<()> {
-    copyable(&text)?;
-    let failed = |error: tauri_plugin_clipboard_manager::Error| {
-        CommandError::new("not_copied", format!("It was not copied: {error}."))
-    };
-    app.clipboard().write_text(text).map_err(failed)
-}
-
-fn copyable(text: &str) -> Answer<()> {
-    if text.len() > MAX_COPY { Err(CommandError::new("too_large", "That is too much to copy.")) } else { Ok(()) }
 }
 
 async fn record(here: &Arc<Here>, run: RunId) -> Answer<RunRecord> {
@@ -209,34 +167,14 @@ mod tests {
         answer.unwrap_err().code
     }
 
-    #[tokio::test]
-    async fn a_file_is_saved_byte_for_byte_where_the_owner_says() {
+    #[test]
+    fn a_file_is_found_by_its_whole_name() {
         let name = "plots/chart one.png";
         let file = FileOut { name: name.into(), bytes: b"\x89PNG\0\xff".to_vec().into() };
         let record = kept(Some(Body { files_out: vec![file], ..Body::default() }));
-        let file = returned(record, name).unwrap();
-        assert_eq!(suggestion(&file.name), "chart one.png");
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mine.png");
-        std::fs::write(&path, "what was there before, and longer").unwrap();
-        write(&path, &file.bytes).await.unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"\x89PNG\0\xff");
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_saved_says_why() {
+        assert_eq!(returned(record, name).unwrap().bytes, b"\x89PNG\0\xff"[..]);
         assert_eq!(code_of(returned(kept(Some(Body::default())), "gone.txt")), "no_such_file");
         assert_eq!(code_of(returned(kept(None), "not kept.txt")), "no_such_file");
-        let folder = tempfile::tempdir().unwrap();
-        let error = write(&folder.path().join("no such folder/a.txt"), b"x").await.unwrap_err();
-        assert_eq!(error.code, "not_saved");
-        assert!(error.message.starts_with("The file was not saved: "), "{}", error.message);
-    }
-
-    #[test]
-    fn only_so_much_is_copied() {
-        assert!(copyable(&"x".repeat(MAX_COPY)).is_ok());
-        assert_eq!(code_of(copyable(&"x".repeat(MAX_COPY + 1))), "too_large");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One live run, while the window shows it: its output as it comes, and what it uses.
 
 use std::collections::VecDeque;
+use std::io;
 use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::collector::CharacterGate;
@@ -8,29 +9,27 @@ use sandtray_core::engine::Usage;
 use sandtray_core::run::{OutputChunk, Stream};
 use sandtray_core::tap::Onlooker;
 use sandtray_core::time::to_millis;
-use tauri::ipc::Channel;
-use tauri::{State, command};
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, run_id};
-use crate::desk::Desk;
+use crate::app::App;
 use crate::dto::error::CommandError;
 use crate::dto::live::LiveEvent;
 use crate::picture::COALESCE;
 use crate::views::WatchId;
+use crate::window::Channel;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 /// CPU is told over so many samples: some engines count in whole seconds.
 const SMOOTH: usize = 4;
 
 /// What it printed lately, then what it prints, until it is over, or the window goes, or lets go of the watch by its number.
-#[command]
-pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Channel<LiveEvent>) -> Answer<WatchId> {
-    let onlooker = desk.here()?.supervisor.look(self::run_id(&run_id)?).await.ok_or_else(CommandError::no_such_run)?;
-    let Some((id, watch)) = desk.views.watch() else {
+pub(super) async fn watch_run(app: &App, run: &str, channel: Channel) -> Answer<WatchId> {
+    let onlooker = app.desk.here()?.supervisor.look(run_id(run)?).await.ok_or_else(CommandError::no_such_run)?;
+    let Some((id, watch)) = app.desk.views.watch() else {
         return Err(CommandError::new("too_many", "The window watches too many runs at once."));
     };
-    tauri::async_runtime::spawn(async move {
+    app.spawn(async move {
         let over = watch.clone();
         tokio::select! {
             // Whoever stops listening, or the end: nothing more to do either way.
@@ -40,33 +39,32 @@ pub(crate) async fn watch_run(desk: State<'_, Desk>, run_id: String, channel: Ch
             ) => {}
             () = watch.cancelled() => {}
         }
+        channel.end().await;
     });
     Ok(id)
 }
 
-#[command]
-pub(crate) async fn unwatch_run(desk: State<'_, Desk>, watch: WatchId) -> Answer<()> {
-    desk.views.unwatch(watch);
-    Ok(())
+pub(super) fn unwatch_run(app: &App, watch: WatchId) {
+    app.desk.views.unwatch(watch);
 }
 
-type Sent = Result<(), tauri::Error>;
-
-async fn output(mut onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &CancellationToken) -> Sent {
+async fn output(mut onlooker: Onlooker, channel: &Channel, over: &CancellationToken) -> io::Result<()> {
     let mut texts = Texts::default();
     while onlooker.changed().await {
         for chunk in onlooker.take() {
-            texts.push(chunk).map_or(Ok(()), |event| channel.send(event))?;
+            if let Some(event) = texts.push(chunk) {
+                channel.send(&event).await?;
+            }
         }
         tokio::time::sleep(COALESCE).await;
     }
     for event in onlooker.take().into_iter().filter_map(|chunk| texts.push(chunk)).collect::<Vec<_>>() {
-        channel.send(event)?;
+        channel.send(&event).await?;
     }
     for event in texts.finish() {
-        channel.send(event)?;
+        channel.send(&event).await?;
     }
-    channel.send(LiveEvent::Ended)?;
+    channel.send(&LiveEvent::Ended).await?;
     over.cancel();
     Ok(())
 }
@@ -101,7 +99,7 @@ impl Texts {
     }
 }
 
-async fn samples(onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &CancellationToken) -> Sent {
+async fn samples(onlooker: Onlooker, channel: &Channel, over: &CancellationToken) -> io::Result<()> {
     let mut earlier: VecDeque<(Instant, Usage)> = VecDeque::with_capacity(SMOOTH);
     loop {
         // A run that waits has no container yet; one that is just going has none any more.
@@ -118,7 +116,7 @@ async fn samples(onlooker: Onlooker, channel: &Channel<LiveEvent>, over: &Cancel
             let at_ms = to_millis(SystemTime::now());
             // All zero: it has ended.
             if usage.memory_bytes > 0 {
-                channel.send(LiveEvent::Sample { at_ms, memory_bytes: usage.memory_bytes, cpu })?;
+                channel.send(&LiveEvent::Sample { at_ms, memory_bytes: usage.memory_bytes, cpu }).await?;
             }
         }
         tokio::select! {

@@ -2,16 +2,164 @@
 //! window's words; what there is to decide is decided in the core.
 
 pub(crate) mod history;
-pub(crate) mod live;
-pub(crate) mod overview;
-pub(crate) mod settings;
+mod live;
+mod overview;
+mod settings;
 
+use std::sync::Arc;
+
+use sandtray_core::language::Language;
 use sandtray_core::run::RunId;
+use sandtray_core::settings::Settings;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
+use crate::app::App;
+use crate::clipboard;
 use crate::dto::error::CommandError;
+use crate::dto::history::HistoryFilter;
+use crate::link::ChannelId;
+use crate::views::WatchId;
+use crate::window::Page;
 
 pub(crate) type Answer<T> = Result<T, CommandError>;
 
+/// As the page writes it: `{"command": "watch_run", "args": {"runId": "...", "channel": "..."}}`. Each is a permission of the page's
+/// too: see `build.rs` and `capabilities/main.json`.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "command", content = "args", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub(crate) enum Request {
+    Subscribe {
+        channel: ChannelId,
+    },
+    SetEnabled {
+        enabled: bool,
+    },
+    RetryEngine {},
+    PullImage {
+        language: Language,
+    },
+    CancelPull {
+        language: Language,
+    },
+    RemoveImage {
+        language: Language,
+    },
+    StopRun {
+        run_id: String,
+    },
+    StopAll {},
+    WatchRun {
+        run_id: String,
+        channel: ChannelId,
+    },
+    UnwatchRun {
+        watch: WatchId,
+    },
+    HistoryPage {
+        filter: HistoryFilter,
+    },
+    HistoryRun {
+        run_id: String,
+    },
+    HistoryRecent {
+        since_ms: u64,
+        max: usize,
+    },
+    HistoryDelete {
+        run_id: String,
+    },
+    HistoryClear {},
+    HistoryStats {},
+    RunAgain {
+        run_id: String,
+    },
+    /// Asked by the window on the page's behalf: see [`crate::link::ReturnedFile`].
+    ReturnedFile {
+        run_id: String,
+        name: String,
+    },
+    CopyText {
+        text: String,
+    },
+    Settings {},
+    ApplySettings {
+        settings: Box<Settings>,
+    },
+}
+
+pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> Answer<Box<RawValue>> {
+    let request = serde_json::from_str(request.get()).map_err(|failure| {
+        CommandError::new("invalid_params", format!("The window asked for what the app does not know: {failure}."))
+    })?;
+    match request {
+        Request::Subscribe { channel } => written(overview::subscribe(app, page, page.channel(channel)).await?),
+        Request::SetEnabled { enabled } => written(overview::set_enabled(app, enabled).await?),
+        Request::RetryEngine {} => written(overview::retry_engine(app)),
+        Request::PullImage { language } => written(overview::pull_image(app, language).await?),
+        Request::CancelPull { language } => written(overview::cancel_pull(app, language).await?),
+        Request::RemoveImage { language } => written(overview::remove_image(app, language).await?),
+        Request::StopRun { run_id } => written(overview::stop_run(app, &run_id).await?),
+        Request::StopAll {} => written(overview::stop_all(app).await?),
+        Request::WatchRun { run_id, channel } => {
+            written(live::watch_run(app, &run_id, page.channel(channel)).await?)
+        }
+        Request::UnwatchRun { watch } => written(live::unwatch_run(app, watch)),
+        Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
+        Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
+        Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),
+        Request::HistoryDelete { run_id } => written(history::history_delete(app, &run_id).await?),
+        Request::HistoryClear {} => written(history::history_clear(app).await?),
+        Request::HistoryStats {} => written(history::history_stats(app).await?),
+        Request::RunAgain { run_id } => written(history::run_again(app, &run_id).await?),
+        Request::ReturnedFile { run_id, name } => written(history::returned_file(app, &run_id, &name).await?),
+        Request::CopyText { text } => written(clipboard::copy(app, text).await?),
+        Request::Settings {} => written(settings::settings(app)?),
+        Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),
+    }
+}
+
+fn written(answer: impl Serialize) -> Answer<Box<RawValue>> {
+    to_raw_value(&answer).map_err(|failure| CommandError::new("internal", failure.to_string()))
+}
+
 fn run_id(text: &str) -> Answer<RunId> {
     text.parse().map_err(|_| CommandError::no_such_run())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::link::{RETURNED_FILE, SAVE_FILE};
+
+    /// What serde says that it would have understood.
+    fn known() -> BTreeSet<String> {
+        let refusal = serde_json::from_value::<Request>(json!({ "command": "no such", "args": {} })).unwrap_err();
+        let names = refusal.to_string();
+        names.split('`').skip(3).step_by(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_page_may_ask_what_the_app_answers_and_nothing_else() {
+        let capability: Value = serde_json::from_str(include_str!("../../capabilities/main.json")).unwrap();
+        let permissions = capability["permissions"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
+        let mut allowed: BTreeSet<String> =
+            permissions.filter_map(|text| text.strip_prefix("allow-")).map(|name| name.replace('-', "_")).collect();
+        // The window takes this one apart: it asks where, and for the file.
+        assert!(allowed.remove(SAVE_FILE) && allowed.insert(RETURNED_FILE.to_owned()));
+        assert_eq!(known(), allowed);
+    }
+
+    #[test]
+    fn a_command_is_read_as_the_page_writes_it() {
+        let request = |text: &str| serde_json::from_str::<Request>(text);
+        let watch = request(r#"{"command":"watch_run","args":{"runId":"r","channel":"__CHANNEL__:7"}}"#).unwrap();
+        assert!(matches!(watch, Request::WatchRun { run_id, channel } if run_id == "r" && channel == "__CHANNEL__:7"));
+        assert!(matches!(request(r#"{"args":{},"command":"stop_all"}"#).unwrap(), Request::StopAll {}));
+        assert!(request(r#"{"command":"set_enabled","args":{}}"#).is_err());
+    }
 }

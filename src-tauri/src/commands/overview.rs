@@ -1,44 +1,51 @@
 //! The switch, the engine and the images; and the subscription by which the window knows of them.
 
+use std::sync::Arc;
+
 use sandtray_core::event::Event;
 use sandtray_core::language::Language;
-use tauri::ipc::Channel;
-use tauri::{AppHandle, Manager, State, command};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, run_id};
-use crate::desk::Desk;
+use crate::app::App;
 use crate::dto::error::CommandError;
 use crate::dto::present;
 use crate::dto::snapshot::WindowEvent;
-use crate::{picture, window};
+use crate::picture;
+use crate::window::{Channel, Page};
 
 /// Everything as it is now, and then each change, until the window goes.
-#[command]
-pub(crate) async fn subscribe(app: AppHandle, desk: State<'_, Desk>, channel: Channel<WindowEvent>) -> Answer<()> {
-    let page = desk.views.begin();
-    tauri::async_runtime::spawn(tell_snapshots(app.clone(), channel.clone(), page.clone()));
-    tauri::async_runtime::spawn(tell_runs(app.clone(), channel, page));
-    window::ready(&app).map_err(|error| CommandError::new("internal", error.to_string()))
+pub(super) async fn subscribe(app: &Arc<App>, page: &Page, channel: Channel) -> Answer<()> {
+    let over = app.desk.views.begin();
+    let telling = Arc::clone(app);
+    app.spawn(async move {
+        // Either ends when nobody listens any more.
+        tokio::select! {
+            () = tell_snapshots(&telling, &channel, &over) => {}
+            () = tell_runs(&telling, &channel, &over) => {}
+        }
+        channel.end().await;
+    });
+    Ok(page.send_on().await?)
 }
 
-async fn tell_snapshots(app: AppHandle, channel: Channel<WindowEvent>, page: CancellationToken) {
-    let mut snapshots = app.state::<Desk>().snapshots();
+async fn tell_snapshots(app: &App, channel: &Channel, over: &CancellationToken) {
+    let mut snapshots = app.desk.snapshots();
     loop {
         let snapshot = Box::new(snapshots.borrow_and_update().clone());
-        if channel.send(WindowEvent::Snapshot { snapshot }).is_err() {
+        if channel.send(&WindowEvent::Snapshot { snapshot }).await.is_err() {
             return;
         }
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
-            () = page.cancelled() => return,
+            () = over.cancelled() => return,
         }
     }
 }
 
-async fn tell_runs(app: AppHandle, channel: Channel<WindowEvent>, page: CancellationToken) {
-    let mut services = app.state::<Desk>().services();
+async fn tell_runs(app: &App, channel: &Channel, over: &CancellationToken) {
+    let mut services = app.desk.services();
     loop {
         let here = services.borrow_and_update().clone();
         let told = async {
@@ -61,7 +68,7 @@ async fn tell_runs(app: AppHandle, channel: Channel<WindowEvent>, page: Cancella
                     Err(RecvError::Closed) => return std::future::pending().await,
                 };
                 let Ok(Some(row)) = here.history.row(run).await else { continue };
-                if channel.send(WindowEvent::Finished { run: Box::new(present::row(row)) }).is_err() {
+                if channel.send(&WindowEvent::Finished { run: Box::new(present::row(row)) }).await.is_err() {
                     return;
                 }
             }
@@ -69,33 +76,28 @@ async fn tell_runs(app: AppHandle, channel: Channel<WindowEvent>, page: Cancella
         tokio::select! {
             () = told => return,
             changed = services.changed() => if changed.is_err() { return },
-            () = page.cancelled() => return,
+            () = over.cancelled() => return,
         }
     }
 }
 
-#[command]
-pub(crate) async fn set_enabled(desk: State<'_, Desk>, enabled: bool) -> Answer<()> {
-    Ok(desk.here()?.owner.set_enabled(enabled).await?)
+pub(super) async fn set_enabled(app: &App, enabled: bool) -> Answer<()> {
+    Ok(app.desk.here()?.owner.set_enabled(enabled).await?)
 }
 
 /// Looks at the engine now; or, where another program is in the way, tries once more to be the service.
-#[command]
-pub(crate) async fn retry_engine(desk: State<'_, Desk>) -> Answer<()> {
-    match desk.here() {
+pub(super) fn retry_engine(app: &App) {
+    match app.desk.here() {
         Ok(here) => here.health.nudge(),
-        Err(_) => desk.again.notify_one(),
+        Err(_) => app.desk.again.notify_one(),
     }
-    Ok(())
 }
 
 /// Returns once it has been asked for; how far it is and how it ends is in the snapshots.
-#[command]
-pub(crate) async fn pull_image(desk: State<'_, Desk>, language: Language) -> Answer<()> {
-    let here = desk.here()?;
+pub(super) async fn pull_image(app: &App, language: Language) -> Answer<()> {
+    let here = app.desk.here()?;
     // What fails at once is said at once.
-    let pull = async move { here.supervisor.pull(language).await };
-    let mut pull = tauri::async_runtime::spawn(pull);
+    let mut pull = tokio::spawn(async move { here.supervisor.pull(language).await });
     match tokio::time::timeout(picture::COALESCE, &mut pull).await {
         Ok(Ok(ended)) => Ok(ended?),
         Ok(Err(failure)) => Err(CommandError::new("internal", failure.to_string())),
@@ -103,26 +105,22 @@ pub(crate) async fn pull_image(desk: State<'_, Desk>, language: Language) -> Ans
     }
 }
 
-#[command]
-pub(crate) async fn cancel_pull(desk: State<'_, Desk>, language: Language) -> Answer<()> {
-    desk.here()?.supervisor.cancel_pull(language).await;
+pub(super) async fn cancel_pull(app: &App, language: Language) -> Answer<()> {
+    app.desk.here()?.supervisor.cancel_pull(language).await;
     Ok(())
 }
 
-#[command]
-pub(crate) async fn remove_image(desk: State<'_, Desk>, language: Language) -> Answer<()> {
-    Ok(desk.here()?.supervisor.remove_image(language).await?)
+pub(super) async fn remove_image(app: &App, language: Language) -> Answer<()> {
+    Ok(app.desk.here()?.supervisor.remove_image(language).await?)
 }
 
 /// One that has just ended is stopped enough.
-#[command]
-pub(crate) async fn stop_run(desk: State<'_, Desk>, run_id: String) -> Answer<()> {
-    desk.here()?.supervisor.stop(self::run_id(&run_id)?).await;
+pub(super) async fn stop_run(app: &App, run: &str) -> Answer<()> {
+    app.desk.here()?.supervisor.stop(run_id(run)?).await;
     Ok(())
 }
 
-#[command]
-pub(crate) async fn stop_all(desk: State<'_, Desk>) -> Answer<()> {
-    desk.here()?.supervisor.stop_all().await;
+pub(super) async fn stop_all(app: &App) -> Answer<()> {
+    app.desk.here()?.supervisor.stop_all().await;
     Ok(())
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use super::QUIETLY;
+
 const FILE: &str = "sandtray.desktop";
 
 /// `settings` is the owner's folder for settings, `~/.config` in most homes.
@@ -23,7 +25,7 @@ fn text(program: &Path) -> io::Result<String> {
     let program = program.to_str().filter(|path| !path.contains(char::is_control)).ok_or_else(wrong)?;
     Ok(format!(
         "[Desktop Entry]\nType=Application\nName=Sandtray\nComment=Runs agents' code in throw-away containers\n\
-         Exec={}\nTerminal=false\nStartupNotify=false\n",
+         Exec={} {QUIETLY}\nTerminal=false\nStartupNotify=false\n",
         quoted(program)
     ))
 }
@@ -67,7 +69,7 @@ mod tests {
         assert_eq!(
             fs::read_to_string(&file).unwrap(),
             "[Desktop Entry]\nType=Application\nName=Sandtray\nComment=Runs agents' code in throw-away containers\n\
-             Exec=\"/usr/bin/sandtray-app\"\nTerminal=false\nStartupNotify=false\n"
+             Exec=\"/usr/bin/sandtray-app\" --background\nTerminal=false\nStartupNotify=false\n"
         );
         let others = settings.join("autostart/other.desktop");
         fs::write(&others, "").unwrap();

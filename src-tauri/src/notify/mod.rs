@@ -11,38 +11,35 @@ use sandtray_core::engine::EngineState;
 use sandtray_core::event::{Event, LiveRun};
 use sandtray_core::history::HistoryQuery;
 use sandtray_core::run::{RunId, Status};
-use tauri::{AppHandle, Manager};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::app::App;
 use crate::commands::history::OWN_CLIENT;
-use crate::desk::{Desk, Here};
-use crate::window;
+use crate::desk::Here;
 use notice::{Gate, Notice, Why};
 
 /// Clients that are remembered as known; others are looked up in the history again.
 const KNOWN_CLIENTS: usize = 256;
 
-/// Managed by tauri.
 #[derive(Debug, Default)]
 pub(crate) struct Gatekeeper(Mutex<Gate>);
 
 /// Tells the owner, if it is the time for it.
-pub(crate) fn tell(app: &AppHandle, notice: Notice) {
-    let wanted = app.state::<Desk>().here().is_ok_and(|here| here.owner.settings().notifications);
-    let in_front = window::is_in_front(app);
-    let gatekeeper = app.state::<Gatekeeper>();
-    let mut gate = gatekeeper.0.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) fn tell(app: &App, notice: Notice) {
+    let wanted = app.desk.here().is_ok_and(|here| here.owner.settings().notifications);
+    let in_front = app.window.is_in_front();
+    let mut gate = app.gatekeeper.0.lock().unwrap_or_else(PoisonError::into_inner);
     if gate.admits(&notice, wanted, in_front, Instant::now()) {
         drop(gate);
-        // Off the main thread and off the runtime's: a desktop may take its time to answer.
-        tauri::async_runtime::spawn_blocking(move || desktop::show(&notice.title(), &notice.body()));
+        // Off the runtime: a desktop may take its time to answer.
+        app.spawn_blocking(move || desktop::show(&notice.title(), &notice.body()));
     }
 }
 
 /// Returns when the service is over.
-pub(crate) async fn watch(app: AppHandle, here: Arc<Here>, over: CancellationToken) {
+pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
     let mut watcher = Watcher { app, here, engine: EngineState::Checking, known: HashSet::new() };
     loop {
@@ -60,7 +57,7 @@ pub(crate) async fn watch(app: AppHandle, here: Arc<Here>, over: CancellationTok
 }
 
 struct Watcher {
-    app: AppHandle,
+    app: Arc<App>,
     here: Arc<Here>,
     engine: EngineState,
     known: HashSet<String>,

@@ -21,6 +21,7 @@ pub(crate) enum Notice {
     RunKilled { title: &'static str, client: String, why: Why },
     NewClient { client: String },
     NotSaved { message: String },
+    NoWindow { message: String },
 }
 
 /// The limit that ended a run.
@@ -64,6 +65,7 @@ impl Notice {
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::NoWindow { .. } => "The window closed unexpectedly".into(),
         }
     }
 
@@ -85,6 +87,7 @@ impl Notice {
                 format!("{} runs a program in a sandbox for the first time.", plain(client, NAME_CHARS))
             }
             Self::NotSaved { message } => message.clone(),
+            Self::NoWindow { message } => format!("Open it again from the tray. What went wrong: {message}."),
         }
     }
 
@@ -97,6 +100,7 @@ impl Notice {
             Self::RunKilled { .. } => Kind::RunKilled,
             Self::NewClient { .. } => Kind::NewClient,
             Self::NotSaved { .. } => Kind::NotSaved,
+            Self::NoWindow { .. } => Kind::NoWindow,
         }
     }
 }
@@ -110,6 +114,7 @@ enum Kind {
     RunKilled,
     NewClient,
     NotSaved,
+    NoWindow,
 }
 
 /// Lets a notice through, or not.

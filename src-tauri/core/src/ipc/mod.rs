@@ -28,9 +28,9 @@ use crate::protocol::{Id, Response};
 use crate::run::ClientId;
 
 #[cfg(unix)]
-pub use unix::Listener;
+pub use unix::{Listener, connect};
 #[cfg(windows)]
-pub use windows::Listener;
+pub use windows::{Listener, connect};
 
 /// Connections at once. Each may hold one frame of [`crate::codec::MAX_FRAME`] while it arrives.
 pub const MAX_CONNECTIONS: usize = 64;

@@ -48,15 +48,26 @@ impl Listener {
         &self.path
     }
 
+    /// The next connection of the same user; anybody else's is closed. Cancel-safe.
+    pub async fn accept(&mut self) -> io::Result<(UnixStream, Peer)> {
+        loop {
+            let (stream, _) = self.socket.accept().await?;
+            match admit(&stream) {
+                Ok(peer) => return Ok((stream, peer)),
+                Err(error) => tracing::warn!(%error, "a connection was refused"),
+            }
+        }
+    }
+
     /// Accepts until `stop` is cancelled, then waits for the connections to end.
-    pub async fn serve<D: Runs>(self, door: D, stop: CancellationToken) {
+    pub async fn serve<D: Runs>(mut self, door: D, stop: CancellationToken) {
         let mut connections = Connections::new();
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = connections.reap() => {}
-                accepted = self.socket.accept() => match accepted {
-                    Ok((stream, _)) => welcome(stream, &mut connections, &door, &stop),
+                accepted = self.accept() => match accepted {
+                    Ok((stream, peer)) => welcome(stream, peer, &mut connections, &door, &stop),
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         sleep(ACCEPT_PAUSE).await;
@@ -79,14 +90,13 @@ impl Drop for Listener {
     }
 }
 
-fn welcome<D: Runs>(stream: UnixStream, connections: &mut Connections, door: &D, stop: &CancellationToken) {
-    let peer = match admit(&stream) {
-        Ok(peer) => peer,
-        Err(error) => {
-            tracing::warn!(%error, "a connection was refused");
-            return;
-        }
-    };
+fn welcome<D: Runs>(
+    stream: UnixStream,
+    peer: Peer,
+    connections: &mut Connections,
+    door: &D,
+    stop: &CancellationToken,
+) {
     let Some(place) = connections.place() else {
         tracing::warn!(?peer, "a connection was refused: there are {MAX_CONNECTIONS} already");
         // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
@@ -99,6 +109,11 @@ fn welcome<D: Runs>(stream: UnixStream, connections: &mut Connections, door: &D,
         }
         Err(error) => tracing::warn!(%error, "a connection could not be served"),
     }
+}
+
+/// The client's side.
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path).await
 }
 
 /// A connection as a session wants it.

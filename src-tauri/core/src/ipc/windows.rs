@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
+use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +33,19 @@ impl Listener {
         &self.path
     }
 
+    /// The next connection. Cancel-safe.
+    pub async fn accept(&mut self) -> io::Result<(NamedPipeServer, Peer)> {
+        self.next.connect().await?;
+        // The next instance is there before this one is served, or a client would find no pipe.
+        match pipe(&self.path, false) {
+            Ok(next) => Ok((std::mem::replace(&mut self.next, next), Peer::default())),
+            Err(error) => {
+                let _ = self.next.disconnect();
+                Err(error)
+            }
+        }
+    }
+
     /// Accepts until `stop` is cancelled, then waits for the connections to end.
     pub async fn serve<D: Runs>(mut self, door: D, stop: CancellationToken) {
         let mut connections = Connections::new();
@@ -40,14 +53,12 @@ impl Listener {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
                 () = connections.reap() => continue,
-                accepted = self.next.connect() => accepted,
+                accepted = self.accept() => accepted,
             };
-            // The next instance is there before this one is served, or a client would find no pipe.
-            match accepted.and_then(|()| pipe(&self.path, false)) {
-                Ok(next) => welcome(std::mem::replace(&mut self.next, next), &mut connections, &door, &stop),
+            match accepted {
+                Ok((pipe, peer)) => welcome(pipe, peer, &mut connections, &door, &stop),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    let _ = self.next.disconnect();
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -61,7 +72,18 @@ fn pipe(path: &Path, first: bool) -> io::Result<NamedPipeServer> {
     ServerOptions::new().first_pipe_instance(first).reject_remote_clients(true).create(path)
 }
 
-fn welcome<D: Runs>(pipe: NamedPipeServer, connections: &mut Connections, door: &D, stop: &CancellationToken) {
+/// The client's side.
+pub async fn connect(path: &Path) -> io::Result<NamedPipeClient> {
+    ClientOptions::new().open(path)
+}
+
+fn welcome<D: Runs>(
+    pipe: NamedPipeServer,
+    peer: Peer,
+    connections: &mut Connections,
+    door: &D,
+    stop: &CancellationToken,
+) {
     let Some(place) = connections.place() else {
         let _ = pipe.try_write(&turned_away());
         return;
@@ -69,5 +91,5 @@ fn welcome<D: Runs>(pipe: NamedPipeServer, connections: &mut Connections, door: 
     let (reader, writer) = tokio::io::split(pipe);
     // A pipe has no half-close: its end is the end.
     let link = Link { reader, writer, hung_up: Box::new(|| true) };
-    connections.add(place, session::serve(link, (next_client(), Peer::default()), door.clone(), stop.clone()));
+    connections.add(place, session::serve(link, (next_client(), peer), door.clone(), stop.clone()));
 }

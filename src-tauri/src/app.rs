@@ -1,0 +1,56 @@
+//! Everything of the app that outlives a moment, in one place that its parts share.
+
+use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerWaitFuture;
+
+use crate::clipboard::Clipboard;
+use crate::desk::Desk;
+use crate::host;
+use crate::notify::Gatekeeper;
+use crate::tray::Presence;
+use crate::window::Window;
+
+/// One for the life of the app.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) clipboard: Clipboard,
+    pub(crate) desk: Desk,
+    pub(crate) gatekeeper: Gatekeeper,
+    pub(crate) tray: Presence,
+    pub(crate) window: Window,
+    /// Started in the background, by the system at login: nothing is opened unasked.
+    pub(crate) quiet: bool,
+    tasks: TaskTracker,
+}
+
+impl App {
+    pub(crate) fn new(quiet: bool) -> Arc<Self> {
+        Arc::new(Self {
+            clipboard: Clipboard::default(),
+            desk: Desk::new(host::blank()),
+            gatekeeper: Gatekeeper::default(),
+            tray: Presence::default(),
+            window: Window::default(),
+            quiet,
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// What is begun here is waited for at the end. It ends by itself, or by [`Desk::quit`].
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// For what has to wait outside of the runtime.
+    pub(crate) fn spawn_blocking(&self, task: impl FnOnce() + Send + 'static) {
+        self.tasks.spawn_blocking(task);
+    }
+
+    /// Once all that was begun has ended.
+    pub(crate) fn ended(&self) -> TaskTrackerWaitFuture<'_> {
+        self.tasks.close();
+        self.tasks.wait()
+    }
+}

@@ -1,0 +1,61 @@
+//! What crosses between the app and its window, a program of its own: one JSON value a line, over the window's standard input and
+//! output. Nobody else can come between, and either side's end is the other's: no window outlives its app.
+
+use std::ffi::OsStr;
+
+use sandtray_core::settings::Theme;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// The window's program; it lies beside the app's.
+pub const PROGRAM: &str = "sandtray-window";
+/// A line at most, either way. What is copied is the greatest, and half of it may need two bytes.
+pub const MAX_LINE: usize = 40 << 20;
+/// Questions of the page that wait for their answers at the same time.
+pub const MAX_ASKED: usize = 256;
+
+/// A question's number, given by the window.
+pub type AskId = u32;
+/// A channel of the page's own, as tauri names it in the arguments of a command. What it means is tauri's to know.
+pub type ChannelId = String;
+
+/// The page has called a command. `request` is `{"command": name, "args": {...}}`: see `commands::Request`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromWindow {
+    Ask { id: AskId, request: Box<RawValue> },
+    Focus(bool),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToWindow {
+    /// The first of all: show yourself.
+    Show { theme: Theme },
+    /// The value, or a `CommandError`.
+    Answer { id: AskId, answer: Result<Box<RawValue>, Box<RawValue>> },
+    /// For a channel of the page.
+    Tell { channel: ChannelId, message: Box<RawValue> },
+    /// The last for that channel.
+    End { channel: ChannelId },
+    /// To the front. With the desktop's leave, where it gave one: see the protocol xdg-activation.
+    Front { leave: Option<String> },
+    /// A `Navigate`, for the page.
+    Go(Box<RawValue>),
+    Theme(Theme),
+}
+
+/// The window's own question, never the page's: a file that came back from a run, for the owner to save.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReturnedFile {
+    pub base64: String,
+}
+
+/// The name of [`ReturnedFile`]'s question, and of the page's command that leads to it.
+pub const RETURNED_FILE: &str = "returned_file";
+pub const SAVE_FILE: &str = "save_file";
+
+/// What the window is started as: a desktop knows by this name whose window it is.
+pub fn name() -> &'static OsStr {
+    OsStr::new("sandtray-app")
+}

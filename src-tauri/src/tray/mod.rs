@@ -1,0 +1,96 @@
+//! The tray: shows what [`crate::menu`] says and does what is chosen there. While something runs, the menu is renewed each
+//! second for the elapsed times; else only when something changed.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod native;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use sandtray_core::time::to_millis;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::dto::snapshot::{Navigate, OwnerSnapshot, Page};
+use crate::menu::{self, Action, Icon, Item};
+use crate::picture::COALESCE;
+use crate::{act, window};
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::hold;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use native::hold;
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// Whether this desktop shows a tray, as far as it is known.
+#[derive(Debug, Default)]
+pub(crate) struct Presence(AtomicBool);
+
+impl Presence {
+    pub(crate) fn is_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, there: bool) {
+        self.0.store(there, Ordering::Relaxed);
+    }
+}
+
+/// What the tray is to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Face {
+    items: Vec<Item>,
+    icon: Icon,
+    /// The state in words.
+    words: String,
+}
+
+impl Face {
+    fn of(snapshot: &OwnerSnapshot) -> Self {
+        let now = to_millis(SystemTime::now());
+        Self { items: menu::menu(snapshot, now), icon: menu::icon(snapshot), words: menu::words(snapshot) }
+    }
+}
+
+/// One face after the other, each when it is time for it, until the app ends.
+struct Faces {
+    app: Arc<App>,
+    snapshots: watch::Receiver<OwnerSnapshot>,
+    /// Whether the one that is up grows old by itself. `None` before the first.
+    ticks: Option<bool>,
+}
+
+impl Faces {
+    fn of(app: &Arc<App>) -> Self {
+        Self { app: Arc::clone(app), snapshots: app.desk.snapshots(), ticks: None }
+    }
+
+    async fn next(&mut self) -> Option<Face> {
+        if let Some(ticks) = self.ticks {
+            tokio::select! {
+                changed = self.snapshots.changed() => changed.ok()?,
+                () = tokio::time::sleep(TICK), if ticks => {}
+                () = self.app.desk.quit.cancelled() => return None,
+            }
+            tokio::time::sleep(COALESCE).await;
+        }
+        let snapshot = self.snapshots.borrow_and_update().clone();
+        self.ticks = Some(!snapshot.running.is_empty());
+        Some(Face::of(&snapshot))
+    }
+}
+
+/// `leave` is the desktop's, to come to the front.
+fn perform(app: &Arc<App>, action: Action, leave: Option<String>) {
+    match action {
+        Action::Toggle => act::toggle(app),
+        Action::Stop => act::stop_all(app),
+        Action::Open(page) => window::open(app, page.map(|page| Navigate { page, run_id: None }), leave),
+        Action::OpenRun(run) => window::open(app, Some(Navigate { page: Page::Runs, run_id: Some(run) }), leave),
+        Action::Quit => app.desk.quit.cancel(),
+    }
+}

@@ -1,0 +1,115 @@
+//! The window's program, from its start to its end.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandtray_core::codec::{Frame, Frames};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tracing::{debug, error, warn};
+
+use super::page::Page;
+use crate::app::App;
+use crate::link::{self, FromWindow, MAX_LINE, PROGRAM, ToWindow};
+use crate::notify;
+use crate::notify::notice::Notice;
+
+/// A window that is to end takes no longer.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// Returns when the window has gone.
+pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mut leave: Option<String>) {
+    loop {
+        if let Err(failure) = show(&app, &mut wishes, leave.take()).await {
+            error!(%failure, "the window did not open");
+            notify::tell(&app, Notice::NoWindow { message: failure.to_string() });
+        }
+        app.desk.views.end();
+        let mut window = app.window.lock();
+        // Asked for while it was closing: once more.
+        match wishes.try_recv() {
+            Ok(wish) if !app.desk.quit.is_cancelled() => {
+                if let ToWindow::Front { leave: given } = wish {
+                    leave = given;
+                }
+            }
+            Ok(_) | Err(_) => {
+                *window = None;
+                return;
+            }
+        }
+    }
+}
+
+async fn show(app: &Arc<App>, wishes: &mut mpsc::Receiver<ToWindow>, leave: Option<String>) -> io::Result<()> {
+    let (mut child, stdin, stdout) = start(leave)?;
+    let page = Page::new(Arc::clone(app), stdin);
+    let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
+    page.send(&ToWindow::Show { theme }).await?;
+    if let Err(failure) = listen(app, &page, stdout, wishes).await {
+        debug!(%failure, "the line to the window broke");
+    }
+    app.window.focus(false);
+    // Its input ends, and so does it.
+    page.close().await;
+    match timeout(CLOSING, child.wait()).await {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(io::Error::other(format!("its program ended with {status}"))),
+        Ok(Err(failure)) => Err(failure),
+        Err(_) => {
+            warn!("the window did not close in time");
+            child.kill().await
+        }
+    }
+}
+
+async fn listen(
+    app: &Arc<App>,
+    page: &Page,
+    stdout: ChildStdout,
+    wishes: &mut mpsc::Receiver<ToWindow>,
+) -> io::Result<()> {
+    let mut lines = Frames::with_cap(stdout, MAX_LINE);
+    loop {
+        tokio::select! {
+            line = lines.next() => match line? {
+                Some(Frame::Line(line)) => match serde_json::from_slice(&line) {
+                    Ok(FromWindow::Ask { id, request }) => page.asked(id, request).await,
+                    Ok(FromWindow::Focus(focused)) => app.window.focus(focused),
+                    Err(failure) => warn!(%failure, "the window said what is not understood"),
+                },
+                Some(Frame::TooLong) => warn!("the window said more than is read at once"),
+                None => return Ok(()),
+            },
+            Some(wish) = wishes.recv() => page.send(&wish).await?,
+            () = app.desk.quit.cancelled() => return Ok(()),
+        }
+    }
+}
+
+fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> {
+    let program = program()?;
+    let mut command = Command::new(&program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.arg0(link::name());
+    if let Some(leave) = leave {
+        // By either name, as desktops of Wayland and of X11 have it.
+        command.env("XDG_ACTIVATION_TOKEN", &leave).env("DESKTOP_STARTUP_ID", leave);
+    }
+    let failed = |failure: io::Error| io::Error::new(failure.kind(), format!("{}: {failure}", program.display()));
+    let mut child = command.spawn().map_err(failed)?;
+    match (child.stdin.take(), child.stdout.take()) {
+        (Some(stdin), Some(stdout)) => Ok((child, stdin, stdout)),
+        _ => Err(io::Error::other("its program was started without a line to it")),
+    }
+}
+
+fn program() -> io::Result<PathBuf> {
+    let app = std::env::current_exe()?;
+    Ok(app.with_file_name(format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX)))
+}
