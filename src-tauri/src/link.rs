@@ -38,8 +38,8 @@ pub enum ToWindow {
     Tell { channel: ChannelId, message: Box<RawValue> },
     /// The last for that channel.
     End { channel: ChannelId },
-    /// To the front. With the desktop's leave, where it gave one: see the protocol xdg-activation.
-    Front { leave: Option<String> },
+    /// To the front.
+    Front,
     /// A `Navigate`, for the page.
     Go(Box<RawValue>),
     Theme(Theme),

@@ -1,2 +1,155 @@
-//! x
-fn main() {}
+//! Sandtray's window: a program of its own, which the app starts when the window is opened and which ends when it is closed.
+//!
+//! It shows the page and passes on what the page asks; the answers are the app's. It holds no state beside what the page waits for.
+//! On its own it does nothing: see `sandtray_app::link` for what the two say to each other.
+
+// No console window beside it on Windows.
+#![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
+
+mod line;
+mod page;
+mod save;
+mod stdio;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use sandtray_core::settings::Theme;
+use tauri::{
+    App, AppHandle, Builder, Manager, WebviewWindow, WebviewWindowBuilder, WindowEvent, Wry, generate_context,
+};
+use tauri_plugin_window_state::StateFlags;
+use tracing::{error, warn};
+use tracing_subscriber::EnvFilter;
+
+use line::Incoming;
+use page::Page;
+use sandtray_app::link::{FromWindow, ToWindow};
+
+const LABEL: &str = "main";
+/// The event by which the tray sends the page somewhere.
+const NAVIGATE: &str = "navigate";
+/// As for the app.
+const LOG: &str = "SANDTRAY_LOG";
+
+fn main() -> ExitCode {
+    log();
+    let (incoming, page, theme) = match begin() {
+        Ok(begun) => begun,
+        Err(failure) => {
+            eprintln!("This is Sandtray's window, which `sandtray-app` opens: start that instead. ({failure})");
+            return ExitCode::from(2);
+        }
+    };
+    match builder(incoming, page, theme).build(generate_context!()) {
+        Ok(app) => ExitCode::from(u8::try_from(app.run_return(|_, _| ())).unwrap_or(1)),
+        Err(failure) => {
+            eprintln!("Sandtray's window cannot open here: {failure}.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The app is there, and wants it shown.
+fn begin() -> io::Result<(Incoming, Arc<Page>, Theme)> {
+    if io::stdin().is_terminal() {
+        return Err(io::Error::other("nobody has asked for it"));
+    }
+    let (input, output) = stdio::take()?;
+    let mut incoming = Incoming::new(input);
+    match incoming.next()? {
+        Some(ToWindow::Show { theme }) => Ok((incoming, Arc::new(Page::new(line::outgoing(output)?)), theme)),
+        Some(_) | None => Err(io::Error::other("nobody has asked for it")),
+    }
+}
+
+fn builder(incoming: Incoming, page: Arc<Page>, theme: Theme) -> Builder<Wry> {
+    let remembered = StateFlags::SIZE | StateFlags::POSITION | StateFlags::MAXIMIZED;
+    let asking = Arc::clone(&page);
+    Builder::default()
+        .plugin(tauri_plugin_dialog::init())
+        .plugin(tauri_plugin_window_state::Builder::new().with_state_flags(remembered).build())
+        .invoke_handler(move |invoke| asking.ask(invoke))
+        .setup(move |app| {
+            make(app, theme, &page)?;
+            let app = app.handle().clone();
+            std::thread::Builder::new().name("line".into()).spawn(move || listen(&app, incoming, &page))?;
+            Ok(())
+        })
+}
+
+fn make(app: &App, theme: Theme, page: &Arc<Page>) -> tauri::Result<()> {
+    let Some(config) = app.config().app.windows.iter().find(|window| window.label == LABEL) else {
+        return Err(tauri::Error::WindowNotFound);
+    };
+    let window = WebviewWindowBuilder::from_config(app, config)?.build()?;
+    set_theme(&window, theme)?;
+    let page = Arc::clone(page);
+    window.on_window_event(move |event| {
+        if let WindowEvent::Focused(focused) = event {
+            page.say(FromWindow::Focus(*focused));
+        }
+    });
+    Ok(())
+}
+
+/// Until the app has gone, or wants the window gone.
+fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
+    loop {
+        match incoming.next() {
+            Ok(Some(message)) => {
+                if let Err(failure) = hear(app, message, page) {
+                    warn!(%failure, "what the app wanted could not be done");
+                }
+            }
+            Ok(None) => break,
+            Err(failure) => {
+                error!(%failure, "the line to the app broke");
+                break;
+            }
+        }
+    }
+    app.exit(0);
+}
+
+fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<()> {
+    match message {
+        ToWindow::Answer { id, answer } => page.answered(app, id, answer),
+        ToWindow::Tell { channel, message } => page.tell(&channel, message)?,
+        ToWindow::End { channel } => page.end(&channel),
+        ToWindow::Go(to) => tauri::Emitter::emit_to(app, LABEL, NAVIGATE, to)?,
+        // The first one alone has a meaning.
+        ToWindow::Show { .. } => {}
+        ToWindow::Front => {
+            if let Some(window) = app.get_webview_window(LABEL) {
+                window.unminimize()?;
+                window.show()?;
+                window.set_focus()?;
+            }
+        }
+        ToWindow::Theme(theme) => {
+            if let Some(window) = app.get_webview_window(LABEL) {
+                set_theme(&window, theme)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn set_theme(window: &WebviewWindow, theme: Theme) -> tauri::Result<()> {
+    window.set_theme(match theme {
+        Theme::System => None,
+        Theme::Light => Some(tauri::Theme::Light),
+        Theme::Dark => Some(tauri::Theme::Dark),
+    })
+}
+
+fn log() {
+    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+}

@@ -22,7 +22,7 @@ fn here(enabled: bool) -> OwnerSnapshot {
         cpus: 2,
         memory_bytes: 1,
     });
-    OwnerSnapshot { service: ServiceView::Here, enabled, engine, ..blank("1".into()) }
+    OwnerSnapshot { service: ServiceView::Here, enabled, engine, ..blank() }
 }
 
 fn trouble(message: &str) -> OwnerSnapshot {

@@ -57,14 +57,13 @@ impl Window {
     }
 }
 
-/// Brings it to the front where it is open already. `leave` is the desktop's, to come to the front.
+/// Brings it to the front where it is open already. `leave` is the desktop's, for a new window to come to the front.
 pub(crate) fn open(app: &Arc<App>, to: Option<Navigate>, leave: Option<String>) {
     if app.desk.quit.is_cancelled() {
         return;
     }
     let mut window = app.window.lock();
-    let front = ToWindow::Front { leave: leave.clone() };
-    match window.as_ref().map(|open| open.wishes.try_send(front)) {
+    match window.as_ref().map(|open| open.wishes.try_send(ToWindow::Front)) {
         Some(Ok(())) => {
             drop(window);
             if let Some(to) = to {

@@ -32,11 +32,7 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
         let mut window = app.window.lock();
         // Asked for while it was closing: once more.
         match wishes.try_recv() {
-            Ok(wish) if !app.desk.quit.is_cancelled() => {
-                if let ToWindow::Front { leave: given } = wish {
-                    leave = given;
-                }
-            }
+            Ok(_) if !app.desk.quit.is_cancelled() => {}
             Ok(_) | Err(_) => {
                 *window = None;
                 return;

@@ -90,13 +90,7 @@ impl Drop for Listener {
     }
 }
 
-fn welcome<D: Runs>(
-    stream: UnixStream,
-    peer: Peer,
-    connections: &mut Connections,
-    door: &D,
-    stop: &CancellationToken,
-) {
+fn welcome<D: Runs>(stream: UnixStream, peer: Peer, connections: &mut Connections, door: &D, stop: &CancellationToken) {
     let Some(place) = connections.place() else {
         tracing::warn!(?peer, "a connection was refused: there are {MAX_CONNECTIONS} already");
         // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
