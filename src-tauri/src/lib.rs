@@ -19,6 +19,8 @@ mod menu;
 mod notify;
 mod panel;
 mod picture;
+#[cfg(target_os = "linux")]
+mod screen;
 mod signals;
 mod speed;
 mod text;
@@ -41,6 +43,8 @@ use bell::Claim;
 
 /// The variable that says what is logged to stderr, as `RUST_LOG` does elsewhere.
 const LOG: &str = "SANDTRAY_LOG";
+/// The bus complains of each connection that is closed.
+const LOGGED: &str = "warn,zbus=error";
 const USAGE: &str = "Usage: sandtray-app [--background]\n\n\
     Sandtray on the desktop: the tray, the window, notifications. Started a second time, it opens the window of the first.\n\n  \
       --background  open no window, as when the owner logs in\n  \
@@ -85,12 +89,13 @@ fn quietly() -> Result<bool, ExitCode> {
 }
 
 fn start(quiet: bool) -> Result<(), String> {
-    if !has_a_screen() {
-        return Err("there is no desktop to show itself on. `sandtray serve` is the service without one.".into());
-    }
     let runtime = Runtime::new().map_err(|failure| format!("{failure}."))?;
+    #[cfg(target_os = "linux")]
+    let screen = runtime.block_on(screen::Screen::connect(screen::Named::by_environment()))?;
     let Some(bell) = first(&runtime)? else { return Ok(()) };
     let app = App::new(quiet);
+    #[cfg(target_os = "linux")]
+    runtime.spawn(screen::watch(Arc::clone(&app), screen));
     runtime.spawn(signals::watch(Arc::clone(&app)));
     let bell = bell.map(|bell| runtime.spawn(bell::answer(Arc::clone(&app), bell)));
     tray::hold(&runtime, &app);
@@ -114,14 +119,8 @@ fn first(runtime: &Runtime) -> Result<Option<Option<Listener>>, String> {
     }
 }
 
-/// Elsewhere there is always one.
-fn has_a_screen() -> bool {
-    let named = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    !cfg!(target_os = "linux") || named("DISPLAY") || named("WAYLAND_DISPLAY")
-}
-
 fn log() {
-    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

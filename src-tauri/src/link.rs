@@ -25,6 +25,8 @@ pub type ChannelId = String;
 pub enum FromWindow {
     Ask { id: AskId, request: Box<RawValue> },
     Focus(bool),
+    /// The answer to `Front`. A window that is closing gives none.
+    InFront,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

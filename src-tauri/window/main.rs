@@ -121,13 +121,7 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<(
         ToWindow::Go(to) => tauri::Emitter::emit_to(app, LABEL, NAVIGATE, to)?,
         // The first one alone has a meaning.
         ToWindow::Show { .. } => {}
-        ToWindow::Front => {
-            if let Some(window) = app.get_webview_window(LABEL) {
-                window.unminimize()?;
-                window.show()?;
-                window.set_focus()?;
-            }
-        }
+        ToWindow::Front => come_forward(app, page)?,
         ToWindow::Theme(theme) => {
             if let Some(window) = app.get_webview_window(LABEL) {
                 set_theme(&window, theme)?;
@@ -135,6 +129,18 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<(
         }
     }
     Ok(())
+}
+
+/// On the main thread, where windows close: one that is closing is gone there, and does not say that it came.
+fn come_forward(app: &AppHandle, page: &Arc<Page>) -> tauri::Result<()> {
+    let (here, page) = (app.clone(), Arc::clone(page));
+    app.run_on_main_thread(move || {
+        let Some(window) = here.get_webview_window(LABEL) else { return };
+        match window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus()) {
+            Ok(()) => page.say(FromWindow::InFront),
+            Err(failure) => warn!(%failure, "the window did not come to the front"),
+        }
+    })
 }
 
 fn set_theme(window: &WebviewWindow, theme: Theme) -> tauri::Result<()> {

@@ -27,7 +27,7 @@ pub(super) async fn subscribe(app: &Arc<App>, page: &Page, channel: Channel) -> 
         }
         channel.end().await;
     });
-    Ok(page.send_on().await?)
+    Ok(page.subscribed().await?)
 }
 
 async fn tell_snapshots(app: &App, channel: &Channel, over: &CancellationToken) {

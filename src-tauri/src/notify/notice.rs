@@ -65,7 +65,7 @@ impl Notice {
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
-            Self::NoWindow { .. } => "The window closed unexpectedly".into(),
+            Self::NoWindow { .. } => "The window is not there".into(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Notice {
                 format!("{} runs a program in a sandbox for the first time.", plain(client, NAME_CHARS))
             }
             Self::NotSaved { message } => message.clone(),
-            Self::NoWindow { message } => format!("Open it again from the tray. What went wrong: {message}."),
+            Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
     }
 

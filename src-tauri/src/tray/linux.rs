@@ -20,13 +20,26 @@ const BUS: Duration = Duration::from_secs(3);
 /// The app's whole life.
 pub(crate) fn hold(runtime: &Runtime, app: &Arc<App>) {
     runtime.block_on(async {
-        match timeout(BUS, show(app)).await {
-            Ok(Ok(handle)) => keep(app, handle),
+        let tray = match timeout(BUS, show(app)).await {
+            Ok(Ok(handle)) => Some(handle),
             // None of our failings: the window does everything too.
-            Ok(Err(failure)) => debug!(%failure, "there is no tray here"),
-            Err(_) => debug!("there is no tray here: the session's bus does not answer"),
+            Ok(Err(failure)) => {
+                debug!(%failure, "there is no tray here");
+                None
+            }
+            Err(_) => {
+                debug!("there is no tray here: the session's bus does not answer");
+                None
+            }
+        };
+        if let Some(handle) = &tray {
+            app.spawn(keep(Faces::of(app), handle.clone()));
         }
         host::run(app).await;
+        // Last: who chose Quit there is to be answered.
+        if let Some(handle) = tray {
+            handle.shutdown().await;
+        }
     });
 }
 
@@ -38,14 +51,10 @@ async fn show(app: &Arc<App>) -> Result<Handle<Shown>, ksni::Error> {
     spawned.inspect_err(|_| app.tray.set(false))
 }
 
-fn keep(app: &Arc<App>, handle: Handle<Shown>) {
-    let mut faces = Faces::of(app);
-    app.spawn(async move {
-        while let Some(face) = faces.next().await {
-            let _gone: Option<()> = handle.update(|shown| shown.face = face).await;
-        }
-        handle.shutdown().await;
-    });
+async fn keep(mut faces: Faces, handle: Handle<Shown>) {
+    while let Some(face) = faces.next().await {
+        let _gone: Option<()> = handle.update(|shown| shown.face = face).await;
+    }
 }
 
 struct Shown {

@@ -62,20 +62,15 @@ pub(crate) fn open(app: &Arc<App>, to: Option<Navigate>, leave: Option<String>) 
     if app.desk.quit.is_cancelled() {
         return;
     }
+    app.desk.go_next(to);
     let mut window = app.window.lock();
     match window.as_ref().map(|open| open.wishes.try_send(ToWindow::Front)) {
-        Some(Ok(())) => {
-            drop(window);
-            if let Some(to) = to {
-                app.window.wish(page::go(&to));
-            }
-        }
+        Some(Ok(())) => {}
         Some(Err(TrySendError::Full(_))) => warn!("the window does not answer"),
         Some(Err(TrySendError::Closed(_))) | None => {
             let (wishes, wished) = mpsc::channel(WISHES);
             *window = Some(Open { wishes, in_front: false });
             drop(window);
-            app.desk.go_next(to);
             let keeper = Arc::clone(app);
             app.spawn(async move { process::keep(keeper, wished, leave).await });
         }

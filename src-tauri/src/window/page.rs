@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandtray_core::codec::{WRITE_STALL, write_frame};
 use serde::Serialize;
@@ -13,7 +14,6 @@ use tracing::{debug, error};
 use crate::app::App;
 use crate::commands;
 use crate::dto::error::CommandError;
-use crate::dto::snapshot::Navigate;
 use crate::link::{AskId, ChannelId, ToWindow};
 
 /// Questions that are answered at the same time; the next waits, and whatever comes behind it.
@@ -29,12 +29,13 @@ struct Line {
     /// `None` once the window is to end.
     writer: Mutex<Option<ChildStdin>>,
     places: Arc<Semaphore>,
+    listens: AtomicBool,
 }
 
 impl Page {
     pub(super) fn new(app: Arc<App>, writer: ChildStdin) -> Self {
         let places = Arc::new(Semaphore::new(ANSWERED_AT_ONCE));
-        Self(Arc::new(Line { app, writer: Mutex::new(Some(writer)), places }))
+        Self(Arc::new(Line { app, writer: Mutex::new(Some(writer)), places, listens: AtomicBool::new(false) }))
     }
 
     /// Answers in the background, as soon as there is a place.
@@ -63,10 +64,18 @@ impl Page {
         written
     }
 
-    /// The page listens: it may be sent where the tray wanted it.
-    pub(crate) async fn send_on(&self) -> io::Result<()> {
+    /// The page listens from now on: it may be sent where the tray wanted it.
+    pub(crate) async fn subscribed(&self) -> io::Result<()> {
+        self.0.listens.store(true, Ordering::Relaxed);
+        self.send_on().await
+    }
+
+    pub(super) async fn send_on(&self) -> io::Result<()> {
+        if !self.0.listens.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         match self.0.app.desk.take_next() {
-            Some(to) => self.send(&go(&to)).await,
+            Some(to) => self.send(&ToWindow::Go(raw(&to))).await,
             None => Ok(()),
         }
     }
@@ -98,10 +107,6 @@ impl Channel {
             debug!(%failure, "the window has gone before its channel ended");
         }
     }
-}
-
-pub(super) fn go(to: &Navigate) -> ToWindow {
-    ToWindow::Go(raw(to))
 }
 
 /// Of what is made to be written as JSON.

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(unix)]
+use rustix::process::Signal;
 use sandtray_core::codec::{Frame, Frames};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
@@ -24,37 +26,42 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Returns when the window has gone.
 pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mut leave: Option<String>) {
     loop {
-        if let Err(failure) = show(&app, &mut wishes, leave.take()).await {
-            error!(%failure, "the window did not open");
+        let mut asked_for = 0;
+        if let Err(failure) = show(&app, &mut wishes, &mut asked_for, leave.take()).await
+            && !app.desk.quit.is_cancelled()
+        {
+            error!(%failure, "there is no window");
             notify::tell(&app, Notice::NoWindow { message: failure.to_string() });
         }
         app.desk.views.end();
         let mut window = app.window.lock();
+        asked_for += std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front)).count();
         // Asked for while it was closing: once more.
-        match wishes.try_recv() {
-            Ok(_) if !app.desk.quit.is_cancelled() => {}
-            Ok(_) | Err(_) => {
-                *window = None;
-                return;
-            }
+        if asked_for == 0 || app.desk.quit.is_cancelled() {
+            *window = None;
+            return;
         }
     }
 }
 
-async fn show(app: &Arc<App>, wishes: &mut mpsc::Receiver<ToWindow>, leave: Option<String>) -> io::Result<()> {
+/// `asked_for` counts how often it was to come to the front and did not.
+async fn show(
+    app: &Arc<App>,
+    wishes: &mut mpsc::Receiver<ToWindow>,
+    asked_for: &mut usize,
+    leave: Option<String>,
+) -> io::Result<()> {
     let (mut child, stdin, stdout) = start(leave)?;
     let page = Page::new(Arc::clone(app), stdin);
-    let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
-    page.send(&ToWindow::Show { theme }).await?;
-    if let Err(failure) = listen(app, &page, stdout, wishes).await {
+    if let Err(failure) = listen(app, &page, stdout, wishes, asked_for).await {
         debug!(%failure, "the line to the window broke");
     }
     app.window.focus(false);
     // Its input ends, and so does it.
     page.close().await;
     match timeout(CLOSING, child.wait()).await {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(io::Error::other(format!("its program ended with {status}"))),
+        Ok(Ok(status)) if status.success() || was_told_to_end(status) => Ok(()),
+        Ok(Ok(status)) => Err(io::Error::other(format!("the window's program ended with {status}"))),
         Ok(Err(failure)) => Err(failure),
         Err(_) => {
             warn!("the window did not close in time");
@@ -68,7 +75,10 @@ async fn listen(
     page: &Page,
     stdout: ChildStdout,
     wishes: &mut mpsc::Receiver<ToWindow>,
+    asked_for: &mut usize,
 ) -> io::Result<()> {
+    let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
+    page.send(&ToWindow::Show { theme }).await?;
     let mut lines = Frames::with_cap(stdout, MAX_LINE);
     loop {
         tokio::select! {
@@ -76,12 +86,19 @@ async fn listen(
                 Some(Frame::Line(line)) => match serde_json::from_slice(&line) {
                     Ok(FromWindow::Ask { id, request }) => page.asked(id, request).await,
                     Ok(FromWindow::Focus(focused)) => app.window.focus(focused),
+                    Ok(FromWindow::InFront) => {
+                        *asked_for = asked_for.saturating_sub(1);
+                        page.send_on().await?;
+                    }
                     Err(failure) => warn!(%failure, "the window said what is not understood"),
                 },
                 Some(Frame::TooLong) => warn!("the window said more than is read at once"),
                 None => return Ok(()),
             },
-            Some(wish) = wishes.recv() => page.send(&wish).await?,
+            Some(wish) = wishes.recv() => {
+                *asked_for += usize::from(matches!(wish, ToWindow::Front));
+                page.send(&wish).await?;
+            }
             () = app.desk.quit.cancelled() => return Ok(()),
         }
     }
@@ -91,8 +108,9 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     let program = program()?;
     let mut command = Command::new(&program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    // By a name that the desktop knows; and a key pressed in the app's terminal is the app's to answer.
     #[cfg(unix)]
-    command.arg0(link::name());
+    command.arg0(link::name()).process_group(0);
     if let Some(leave) = leave {
         // By either name, as desktops of Wayland and of X11 have it.
         command.env("XDG_ACTIVATION_TOKEN", &leave).env("DESKTOP_STARTUP_ID", leave);
@@ -103,6 +121,18 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
         (Some(stdin), Some(stdout)) => Ok((child, stdin, stdout)),
         _ => Err(io::Error::other("its program was started without a line to it")),
     }
+}
+
+/// As a session does with all its programs when it ends.
+#[cfg(unix)]
+fn was_told_to_end(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    [Signal::TERM, Signal::HUP].map(|signal| Some(signal.as_raw())).contains(&status.signal())
+}
+
+#[cfg(not(unix))]
+fn was_told_to_end(_: ExitStatus) -> bool {
+    false
 }
 
 fn program() -> io::Result<PathBuf> {

@@ -37,7 +37,7 @@ pub struct Desktop {
     home: TempDir,
     pixels: TempDir,
     // Ended when the test is, however it ends; the app goes with its screen.
-    _screen: Child,
+    screen: Child,
     _bus: Child,
     _turn: MutexGuard<'static, ()>,
 }
@@ -77,7 +77,7 @@ impl Desktop {
             notifications,
             home: tempfile::tempdir().expect("a home for the test"),
             pixels,
-            _screen: screen,
+            screen,
             _bus: bus,
             _turn: turn,
         })
@@ -142,7 +142,13 @@ impl Desktop {
 
     /// The app without anybody who drives its window.
     pub async fn app(&self) -> App {
-        self.app_saying(Stdio::inherit())
+        self.app_with(&[]).await
+    }
+
+    pub async fn app_with(&self, arguments: &[&str]) -> App {
+        let mut command = Command::new(built("sandtray-app"));
+        self.environment(command.args(arguments));
+        App { child: command.spawn().expect("the app starts") }
     }
 
     /// The same, and what it and WebKit complain of goes there.
@@ -150,6 +156,16 @@ impl Desktop {
         let mut command = Command::new(built("sandtray-app"));
         self.environment(&mut command);
         App { child: command.stderr(complaints).spawn().expect("the app starts") }
+    }
+
+    /// As when the owner logs out.
+    pub async fn lose_screen(&mut self) {
+        self.screen.kill().await.expect("a screen that can be ended");
+    }
+
+    /// From now on nobody here shows what is in a tray.
+    pub async fn lose_tray(&self) {
+        self.watcher.end(&self.connection).await;
     }
 
     /// Of the app that came last.
@@ -181,30 +197,59 @@ pub struct App {
 }
 
 impl App {
-    /// Its children, the webview's processes among them.
-    pub fn children(&self) -> Vec<String> {
-        let id = self.child.id().expect("it runs");
-        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-        let pids = tasks.flat_map(|task| {
-            let list = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-        });
-        pids.filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()).collect()
+    /// The processes that it has started and those that these have: the window's, and a browser's for it.
+    pub fn descendants(&self) -> Vec<Process> {
+        let mut found: Vec<Process> = Vec::new();
+        let mut parents = vec![self.child.id().expect("it runs")];
+        while let Some(parent) = parents.pop() {
+            let children = Process::children(parent);
+            parents.extend(children.iter().map(|child| child.pid));
+            found.extend(children);
+        }
+        found
     }
 
-    /// WebKit's processes, that of the page and the others.
-    pub fn has_webkit(&self) -> bool {
-        self.children().iter().any(|name| name.starts_with("WebKit"))
+    /// The window's own process, where it is open.
+    pub fn window(&self) -> Option<u32> {
+        self.descendants().iter().find(|process| process.name == "sandtray-window").map(|process| process.pid)
     }
 
-    /// The page's own process.
+    /// The process of the window's page.
     pub fn has_webview(&self) -> bool {
-        self.children().iter().any(|name| name.starts_with("WebKitWeb"))
+        self.descendants().iter().any(|process| process.name.starts_with("WebKitWeb"))
+    }
+
+    pub async fn told_to_end(self) {
+        let pid = self.child.id().expect("it runs").to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill can be run");
+        assert!(told.success());
+        self.ended().await;
     }
 
     pub async fn ended(mut self) {
         let status = timeout(QUIT_PATIENCE, self.child.wait()).await.expect("it ends in time").expect("a status");
         assert!(status.success(), "{status}");
+    }
+}
+
+#[derive(Debug)]
+pub struct Process {
+    pub pid: u32,
+    /// Its first fifteen letters.
+    pub name: String,
+}
+
+impl Process {
+    fn children(parent: u32) -> Vec<Self> {
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let pids: Vec<u32> =
+            lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        let named = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| (pid, name));
+        pids.into_iter()
+            .filter_map(named)
+            .map(|(pid, name)| Self { pid, name: name.trim_end().to_owned() })
+            .collect()
     }
 }
 

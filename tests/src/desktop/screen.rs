@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 
 use x11rb::connection::Connection;
 use x11rb::errors::ReplyOrIdError;
+use x11rb::CURRENT_TIME;
+use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
-    AtomEnum, CLIENT_MESSAGE_EVENT, ClientMessageData, ClientMessageEvent, ConnectionExt, EventMask, MapState, Window,
+    AtomEnum, CLIENT_MESSAGE_EVENT, ClientMessageData, ClientMessageEvent, ConnectionExt, CreateWindowAux, EventMask,
+    MapState, Window, WindowClass,
 };
 use x11rb::rust_connection::RustConnection;
 
@@ -107,9 +110,7 @@ fn painted(pictures: &[(Duration, Vec<u32>)]) -> Option<Painted> {
 
 /// Asks every window in view to close, as the button in its frame would. How many there were.
 pub fn close_windows(display: &str) -> Result<usize, ReplyOrIdError> {
-    let (connection, screen) =
-        RustConnection::connect(Some(display)).map_err(|_| x11rb::errors::ConnectionError::UnknownError)?;
-    let root = connection.setup().roots[screen].root;
+    let (connection, root) = root(display)?;
     let atom = |name: &str| connection.intern_atom(false, name.as_bytes())?.reply().map(|reply| reply.atom);
     let (protocols, delete) = (atom("WM_PROTOCOLS")?, atom("WM_DELETE_WINDOW")?);
     let understands = |window: Window| -> Result<bool, ReplyOrIdError> {
@@ -134,4 +135,38 @@ pub fn close_windows(display: &str) -> Result<usize, ReplyOrIdError> {
     }
     connection.flush()?;
     Ok(closed)
+}
+
+/// What every window on the screen calls itself, as a desktop reads it: the first of the two names in `WM_CLASS`.
+pub fn classes(display: &str) -> Result<Vec<String>, ReplyOrIdError> {
+    let (connection, root) = root(display)?;
+    let mut names = Vec::new();
+    for window in connection.query_tree(root)?.reply()?.children {
+        let class = connection.get_property(false, window, AtomEnum::WM_CLASS, AtomEnum::STRING, 0, 64)?.reply()?.value;
+        names.extend(class.split(|byte| *byte == 0).next().map(|name| String::from_utf8_lossy(name).into_owned()));
+    }
+    Ok(names)
+}
+
+/// The text that would be pasted now.
+pub fn copied(display: &str) -> Result<String, ReplyOrIdError> {
+    let (connection, root) = root(display)?;
+    let atom = |name: &str| connection.intern_atom(false, name.as_bytes())?.reply().map(|reply| reply.atom);
+    let (clipboard, text, here) = (atom("CLIPBOARD")?, atom("UTF8_STRING")?, atom("HERE")?);
+    let window = connection.generate_id()?;
+    let (kind, aux) = (WindowClass::INPUT_ONLY, CreateWindowAux::new());
+    connection.create_window(0, window, root, 0, 0, 1, 1, 0, kind, 0, &aux)?;
+    connection.convert_selection(window, clipboard, text, here, CURRENT_TIME)?;
+    connection.flush()?;
+    while !matches!(connection.wait_for_event()?, Event::SelectionNotify(_)) {}
+    let most = 1 << 20;
+    let pasted = connection.get_property(false, window, here, text, 0, most)?.reply()?.value;
+    Ok(String::from_utf8_lossy(&pasted).into_owned())
+}
+
+fn root(display: &str) -> Result<(RustConnection, Window), ReplyOrIdError> {
+    let (connection, screen) =
+        RustConnection::connect(Some(display)).map_err(|_| x11rb::errors::ConnectionError::UnknownError)?;
+    let root = connection.setup().roots[screen].root;
+    Ok((connection, root))
 }

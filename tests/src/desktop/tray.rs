@@ -11,6 +11,8 @@ use zbus::{Connection, Proxy, fdo, interface};
 
 use crate::rig::{PATIENCE, eventually};
 
+const NAME: &str = "org.kde.StatusNotifierWatcher";
+const ITEM: &str = "/StatusNotifierItem";
 /// Registrations that wait for a test to look at them.
 const REGISTRATIONS: usize = 16;
 
@@ -26,7 +28,7 @@ struct Host(mpsc::Sender<(String, String)>);
 
 #[interface(name = "org.kde.StatusNotifierWatcher")]
 impl Host {
-    /// libayatana-appindicator passes the path and is known by its connection.
+    /// By the specification an item passes its name on the bus; the path is always the same.
     async fn register_status_notifier_item(&self, service: String, #[zbus(header)] header: Header<'_>) {
         let sender = header.sender().map(ToString::to_string).unwrap_or_default();
         let _ = self.0.send((sender, service)).await;
@@ -54,21 +56,25 @@ impl Watcher {
     pub async fn serve(connection: &Connection) -> Self {
         let (sender, receiver) = mpsc::channel(REGISTRATIONS);
         connection.object_server().at("/StatusNotifierWatcher", Host(sender)).await.expect("a place for the host");
-        connection.request_name("org.kde.StatusNotifierWatcher").await.expect("the host's name");
+        connection.request_name(NAME).await.expect("the host's name");
         Self(Mutex::new(Registered { registrations: receiver, seen: HashSet::new() }))
+    }
+
+    pub async fn end(&self, connection: &Connection) {
+        connection.release_name(NAME).await.expect("the host's name was ours");
     }
 
     pub async fn next(&self, connection: &Connection) -> Tray {
         let mut registered = self.0.lock().await;
-        let (owner, path) = loop {
+        let (owner, service) = loop {
             let next = timeout(PATIENCE, registered.registrations.recv()).await.expect("an icon in the tray");
-            let (owner, path) = next.expect("a host");
+            let (owner, service) = next.expect("a host");
             if registered.seen.insert(owner.clone()) {
-                break (owner, path);
+                break (owner, service);
             }
         };
         let item: Proxy<'static> =
-            Proxy::new(connection, owner.clone(), path, "org.kde.StatusNotifierItem").await.expect("an item");
+            Proxy::new(connection, service, ITEM, "org.kde.StatusNotifierItem").await.expect("an item");
         let menu: OwnedObjectPath = item.get_property("Menu").await.expect("an item with a menu");
         let menu = Proxy::new(connection, owner.clone(), menu, "com.canonical.dbusmenu").await.expect("a menu");
         Tray { owner, menu, bus: fdo::DBusProxy::new(connection).await.expect("the bus itself") }

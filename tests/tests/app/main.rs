@@ -11,6 +11,7 @@ mod pull;
 mod switch;
 mod system;
 mod walls;
+mod window;
 
 use serde_json::{Value, json};
 

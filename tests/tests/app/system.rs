@@ -16,7 +16,7 @@ async fn start_at_login_is_an_entry_that_comes_and_goes_with_the_setting() {
     settings["start_at_login"] = json!(true);
     window.invoke("apply_settings", json!({ "settings": settings })).await.expect("on");
     let text = std::fs::read_to_string(&entry).expect("the entry");
-    assert!(text.contains(&format!("\nExec=\"{}\"\n", built("sandtray-app").display())), "{text}");
+    assert!(text.contains(&format!("\nExec=\"{}\" --background\n", built("sandtray-app").display())), "{text}");
     settings["start_at_login"] = json!(false);
     window.invoke("apply_settings", json!({ "settings": settings })).await.expect("off");
     assert!(!entry.exists());

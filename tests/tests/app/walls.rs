@@ -10,6 +10,9 @@ async fn the_page_reaches_our_commands_and_nothing_else() {
     let window = Window::of(&desktop).await;
     let tray = desktop.tray().await;
     for command in [
+        // The window's own question, not the page's.
+        "returned_file",
+        "no_such_command",
         "plugin:dialog|save",
         "plugin:clipboard-manager|read_text",
         "plugin:autostart|enable",

@@ -42,7 +42,7 @@ pub(crate) async fn measure() -> Value {
     assert!(painted.is_some(), "the window drew nothing");
     let open = Figures::of(app.child.id().unwrap());
     close_windows(desktop.display()).unwrap();
-    eventually("no process of a browser is left", || async { !app.has_webkit() }).await;
+    eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
     let closed = row("in the tray, opened and closed", &app, WHILE).await;
     println!("with the window open: {:.1} MB in {} processes", open.proportional, open.names.len());
     tray.press("Quit").await;

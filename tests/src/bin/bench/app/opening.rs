@@ -40,7 +40,7 @@ pub(crate) async fn measure() -> Value {
         soon.add(watched(&desktop, &app, tray.press_entry(open)).await);
         let again = async { desktop.app_saying(Stdio::null()).ended().await };
         second.add(watched(&desktop, &app, again).await);
-        eventually("nothing of WebKit is left", || async { !app.has_webkit() }).await;
+        eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
         rested.add(watched(&desktop, &app, tray.press_entry(open)).await);
         tray.press("Quit").await;
         app.ended().await;
@@ -61,7 +61,7 @@ async fn watched(desktop: &Desktop, app: &App, ask: impl Future<Output = ()>) ->
     ask.await;
     let painted = watching.await.unwrap().unwrap().expect("a window with something in it");
     close_windows(desktop.display()).unwrap();
-    eventually("no webview is left", || async { !app.has_webview() }).await;
+    eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
     tokio::time::sleep(PAUSE).await;
     painted
 }

@@ -1,0 +1,138 @@
+//! The screen that the app was started on. It draws nothing there itself, but it ends when the screen does, as a program with a window
+//! would: nobody who has logged out leaves agents behind that run code, and the next login finds no app of the last one.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tracing::info;
+use x11rb::connection::Connection;
+use x11rb::rust_connection::RustConnection;
+
+use crate::app::App;
+
+/// A connection to it.
+#[derive(Debug)]
+pub(crate) enum Screen {
+    Wayland(UnixStream),
+    X11(Box<RustConnection>),
+}
+
+/// What the environment says of it.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    pub(crate) wayland: Option<OsString>,
+    pub(crate) runtime_folder: Option<OsString>,
+    pub(crate) x11: Option<OsString>,
+}
+
+impl Named {
+    pub(crate) fn by_environment() -> Self {
+        let value = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self { wayland: value("WAYLAND_DISPLAY"), runtime_folder: value("XDG_RUNTIME_DIR"), x11: value("DISPLAY") }
+    }
+}
+
+impl Screen {
+    /// An error is a sentence for whoever started the app. Where both kinds are named, X11 is only a guest of Wayland's.
+    pub(crate) async fn connect(named: Named) -> Result<Self, String> {
+        if let Some(name) = named.wayland {
+            let path: PathBuf = named.runtime_folder.iter().map(PathBuf::from).chain([name.into()]).collect();
+            match UnixStream::connect(&path).await {
+                Ok(stream) => return Ok(Self::Wayland(stream)),
+                Err(failure) if named.x11.is_none() => {
+                    return Err(format!("the screen at {} cannot be reached: {failure}.", path.display()));
+                }
+                Err(failure) => info!(%failure, "no screen of Wayland; X11 is tried"),
+            }
+        }
+        let Some(name) = named.x11 else {
+            return Err("there is no desktop to show itself on. `sandtray serve` is the service without one.".into());
+        };
+        let name = name.to_string_lossy().into_owned();
+        let failed = |failure: String| format!("the screen {name} cannot be reached: {failure}.");
+        let connecting = name.clone();
+        let connected = tokio::task::spawn_blocking(move || RustConnection::connect(Some(&connecting)));
+        match connected.await {
+            Ok(Ok((connection, _))) => Ok(Self::X11(Box::new(connection))),
+            Ok(Err(failure)) => Err(failed(failure.to_string())),
+            Err(failure) => Err(failed(failure.to_string())),
+        }
+    }
+
+    /// Returns when it is gone.
+    async fn gone(self) {
+        match self {
+            Self::Wayland(mut stream) => {
+                // Nothing was asked for, so what comes is of no meaning.
+                let mut ignored = [0; 256];
+                while stream.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
+            }
+            Self::X11(connection) => {
+                let (end, ended) = oneshot::channel::<()>();
+                // On a thread of its own, which lives as long as the screen or the app.
+                let watching = thread::Builder::new().name("screen".into()).spawn(move || {
+                    while connection.wait_for_event().is_ok() {}
+                    drop(end);
+                });
+                if watching.is_ok() {
+                    let _gone = ended.await;
+                } else {
+                    std::future::pending().await
+                }
+            }
+        }
+    }
+}
+
+/// Quits when the screen is gone.
+pub(crate) async fn watch(app: Arc<App>, screen: Screen) {
+    tokio::select! {
+        () = screen.gone() => {
+            info!("the screen has gone");
+            app.desk.quit.cancel();
+        }
+        () = app.desk.quit.cancelled() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use tokio::net::UnixListener;
+
+    #[tokio::test]
+    async fn a_screen_that_goes_away_is_noticed() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let compositor = UnixListener::bind(folder.path().join("wayland-7"))?;
+        let named = Named {
+            wayland: Some("wayland-7".into()),
+            runtime_folder: Some(folder.path().into()),
+            x11: Some(":no such screen".into()),
+        };
+        let screen = Screen::connect(named).await.unwrap();
+        let (mut seen_from_there, _) = compositor.accept().await?;
+        let gone = tokio::spawn(screen.gone());
+        // What it says meanwhile changes nothing.
+        tokio::io::AsyncWriteExt::write_all(&mut seen_from_there, b"an event").await?;
+        assert!(!gone.is_finished());
+        drop(seen_from_there);
+        gone.await?;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn without_a_screen_it_says_what_to_do() {
+        let refusal = Screen::connect(Named::default()).await.unwrap_err();
+        assert!(refusal.contains("sandtray serve"), "{refusal}");
+        let named = Named { x11: Some(":no such screen".into()), ..Named::default() };
+        let refusal = Screen::connect(named).await.unwrap_err();
+        assert!(refusal.starts_with("the screen :no such screen cannot be reached"), "{refusal}");
+    }
+}

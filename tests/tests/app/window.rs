@@ -1,0 +1,168 @@
+//! The window is a program of its own: what the app is without it, and what becomes of either when the other goes.
+
+use std::time::Instant;
+
+use sandtray_core::settings::Settings;
+use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::desktop::screen::{Screen, classes, close_windows, copied};
+use sandtray_tests::desktop::{App, Desktop};
+use sandtray_tests::rig::{PATIENCE, eventually};
+use serde_json::json;
+
+use crate::told;
+
+/// Files of libraries that only a window needs.
+fn of_a_window(pid: u32) -> Vec<String> {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("what it has mapped");
+    let files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let heavy = ["webkit", "javascriptcore", "libgtk", "libgdk", "libLLVM"];
+    files.filter(|file| heavy.iter().any(|name| file.contains(name))).map(str::to_owned).collect()
+}
+
+async fn opened(app: &App) -> u32 {
+    eventually("the window opens", || async { app.has_webview() }).await;
+    app.window().expect("its process")
+}
+
+/// Asks every window in view to close, as soon as there is one.
+async fn close(desktop: &Desktop) {
+    eventually("a window closes", || async { close_windows(desktop.display()).expect("a screen") > 0 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_app_itself_holds_nothing_of_a_browser_whether_its_window_is_open_or_not() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    let pid = app.child.id().expect("it runs");
+    tray.until("Off").await;
+    assert_eq!(of_a_window(pid), [""; 0]);
+    tray.press("Open Sandtray").await;
+    let window = opened(&app).await;
+    assert!(!of_a_window(window).is_empty(), "this is how a browser would be seen");
+    assert_eq!(of_a_window(pid), [""; 0]);
+    // A desktop groups windows, and finds their icon, by the name that the desktop entry has.
+    assert!(classes(desktop.display()).expect("a screen").contains(&"sandtray-app".into()));
+    close(&desktop).await;
+    eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
+    assert_eq!(of_a_window(pid), [""; 0]);
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_crashes_is_told_and_costs_no_run() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let run = agent.send("code.run", told("shell", "read line; sleep 1; echo still here")).await;
+    agent.notification("code.started").await;
+    tray.press("Open Sandtray").await;
+    let window = opened(&app).await;
+    kill(window).await;
+    let body = desktop.notifications.until("The window is not there").await;
+    assert!(body.starts_with("What runs goes on. Open it again from the tray."), "{body}");
+    assert_eq!(agent.reply(run).await.expect("a result")["stdout"], "still here\n");
+    tray.press("Open Sandtray").await;
+    assert_ne!(opened(&app).await, window);
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_window_outlives_its_app() {
+    let desktop = Desktop::used().await;
+    let mut app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.press("Open Sandtray").await;
+    let window = opened(&app).await;
+    app.child.kill().await.expect("a kill");
+    let there = || std::path::Path::new(&format!("/proc/{window}")).exists();
+    eventually("the window has gone", || async { !there() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_is_asked_for_while_it_closes_comes_again() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    for _ in 0..3 {
+        tray.press("Open Sandtray").await;
+        let screen = Screen::open(&desktop.framebuffer()).expect("a picture of the screen");
+        let painted = tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.expect("no panic");
+        assert!(painted.expect("a picture of the screen").is_some(), "the window has nothing in it");
+        close(&desktop).await;
+    }
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_copied_is_there_when_the_window_has_gone() {
+    const TEXT: &str = "printed \u{20ac} before it closed";
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    window.invoke("copy_text", json!({ "text": TEXT })).await.expect("copied");
+    close(&desktop).await;
+    eventually("no window is left", || async { close_windows(desktop.display()).expect("a screen") == 0 }).await;
+    assert_eq!(copied(desktop.display()).expect("a screen"), TEXT);
+    tray.press("Quit").await;
+    eventually("it has gone", || async { !tray.lives().await }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_app_ends_with_its_screen_and_leaves_no_container() {
+    let mut desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let run = agent.send("code.run", told("shell", "while :; do sleep 1; done")).await;
+    agent.notification("code.started").await;
+    desktop.lose_screen().await;
+    assert_eq!(agent.reply(run).await.expect("a result")["status"], "cancelled");
+    app.ended().await;
+    assert_eq!(desktop.containers().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_there_is_no_tray_the_window_opens_at_the_start_but_not_at_login() {
+    let desktop = Desktop::used().await;
+    desktop.lose_tray().await;
+    let app = desktop.app_with(&["--background"]).await;
+    desktop.agent().await.call("hello", json!({ "name": "a robot" })).await.expect("hello");
+    assert!(app.descendants().is_empty(), "{:?}", app.descendants());
+    // Whoever starts it by hand then wants to see it.
+    desktop.app().await.ended().await;
+    opened(&app).await;
+    app.told_to_end().await;
+
+    let app = desktop.app().await;
+    opened(&app).await;
+    app.told_to_end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_while_the_one_before_is_quitting_waits_for_it() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let first = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    assert_eq!(agent.run(told("shell", "echo hi")).await["stdout"], "hi\n");
+    tray.press("Quit").await;
+    let second = desktop.app().await;
+    first.ended().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    tray.press("Quit").await;
+    second.ended().await;
+}
+
+async fn kill(pid: u32) {
+    let status = tokio::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().await;
+    assert!(status.expect("kill can be run").success());
+}
