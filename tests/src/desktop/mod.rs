@@ -3,6 +3,7 @@
 //! each other slow.
 
 pub mod driver;
+pub mod keyboard;
 pub mod notifications;
 pub mod screen;
 pub mod tray;

@@ -1,9 +1,13 @@
-//! What the app leaves with the desktop: its entry for the login, and the clipboard.
+//! What the app leaves with the desktop: its entry for the login, the clipboard, and files that its owner saves.
 
+use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::desktop::keyboard::{ENTER, Keyboard};
 use sandtray_tests::rig::{built, eventually};
 use serde_json::json;
+
+use crate::told;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn start_at_login_is_an_entry_that_comes_and_goes_with_the_setting() {
@@ -49,4 +53,37 @@ async fn what_is_copied_can_be_pasted() {
     field.send_keys(&format!("{CONTROL}v{CONTROL}")).await.expect("keys");
     eventually("it is pasted", || async { window.script("return document.activeElement.value").await == TEXT }).await;
     tray.press("Quit").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_saved_where_the_owner_says_in_the_systems_dialog() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let opening = async {
+        let tray = desktop.tray().await;
+        tray.press("Open Sandtray").await;
+        tray
+    };
+    let (window, tray) = tokio::join!(Window::of(&desktop), opening);
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let result = agent.run(told("shell", "mkdir out/plots; printf 'a\\0b\\377' >out/plots/data.bin")).await;
+    let file = json!({ "runId": result["run_id"], "name": "plots/data.bin" });
+    let keyboard = Keyboard::of(desktop.display()).expect("a keyboard");
+    let asked = async {
+        eventually("a dialog asks where", || async { keyboard.focus("Save").expect("a screen") }).await;
+    };
+    let path = desktop.home().join("mine.bin");
+    let saving = async {
+        asked.await;
+        keyboard.write(path.to_str().expect("plain letters")).expect("keys");
+        keyboard.press(ENTER).expect("a key");
+    };
+    let (saved, ()) = tokio::join!(window.invoke("save_file", file), saving);
+    assert_eq!(saved.expect("an answer"), true);
+    assert_eq!(std::fs::read(&path).expect("the file"), b"a\0b\xff");
+
+    let gone = json!({ "runId": result["run_id"], "name": "other" });
+    assert_eq!(window.invoke("save_file", gone).await.expect_err("no such file")["code"], "no_such_file");
+    tray.press("Quit").await;
+    eventually("it has gone", || async { !tray.lives().await }).await;
 }
