@@ -31,13 +31,23 @@ pub enum FromWindow {
 #[serde(rename_all = "snake_case")]
 pub enum ToWindow {
     /// The first of all: show yourself.
-    Show { theme: Theme },
+    Show {
+        theme: Theme,
+    },
     /// The value, or a `CommandError`.
-    Answer { id: AskId, answer: Result<Box<RawValue>, Box<RawValue>> },
+    Answer {
+        id: AskId,
+        answer: Result<Box<RawValue>, Box<RawValue>>,
+    },
     /// For a channel of the page.
-    Tell { channel: ChannelId, message: Box<RawValue> },
+    Tell {
+        channel: ChannelId,
+        message: Box<RawValue>,
+    },
     /// The last for that channel.
-    End { channel: ChannelId },
+    End {
+        channel: ChannelId,
+    },
     /// To the front.
     Front,
     /// A `Navigate`, for the page.

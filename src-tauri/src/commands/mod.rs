@@ -95,16 +95,20 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
     match request {
         Request::Subscribe { channel } => written(overview::subscribe(app, page, page.channel(channel)).await?),
         Request::SetEnabled { enabled } => written(overview::set_enabled(app, enabled).await?),
-        Request::RetryEngine {} => written(overview::retry_engine(app)),
+        Request::RetryEngine {} => {
+            overview::retry_engine(app);
+            written(())
+        }
         Request::PullImage { language } => written(overview::pull_image(app, language).await?),
         Request::CancelPull { language } => written(overview::cancel_pull(app, language).await?),
         Request::RemoveImage { language } => written(overview::remove_image(app, language).await?),
         Request::StopRun { run_id } => written(overview::stop_run(app, &run_id).await?),
         Request::StopAll {} => written(overview::stop_all(app).await?),
-        Request::WatchRun { run_id, channel } => {
-            written(live::watch_run(app, &run_id, page.channel(channel)).await?)
+        Request::WatchRun { run_id, channel } => written(live::watch_run(app, &run_id, page.channel(channel)).await?),
+        Request::UnwatchRun { watch } => {
+            live::unwatch_run(app, watch);
+            written(())
         }
-        Request::UnwatchRun { watch } => written(live::unwatch_run(app, watch)),
         Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
         Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
         Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),

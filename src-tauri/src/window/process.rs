@@ -14,7 +14,7 @@ use tracing::{debug, error, warn};
 
 use super::page::Page;
 use crate::app::App;
-use crate::link::{self, FromWindow, MAX_LINE, PROGRAM, ToWindow};
+use crate::link::{FromWindow, MAX_LINE, PROGRAM, ToWindow};
 use crate::notify;
 use crate::notify::notice::Notice;
 
@@ -91,8 +91,8 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     let program = program()?;
     let mut command = Command::new(&program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    #[cfg(unix)]
-    command.arg0(link::name());
+    #[cfg(target_os = "linux")]
+    command.arg0(crate::link::name());
     if let Some(leave) = leave {
         // By either name, as desktops of Wayland and of X11 have it.
         command.env("XDG_ACTIVATION_TOKEN", &leave).env("DESKTOP_STARTUP_ID", leave);
