@@ -23,7 +23,10 @@ pub type ChannelId = String;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromWindow {
-    Ask { id: AskId, request: Box<RawValue> },
+    Ask {
+        id: AskId,
+        request: Box<RawValue>,
+    },
     Focus(bool),
     /// The answer to `Front`. A window that is closing gives none.
     InFront,
@@ -33,13 +36,23 @@ pub enum FromWindow {
 #[serde(rename_all = "snake_case")]
 pub enum ToWindow {
     /// The first of all: show yourself.
-    Show { theme: Theme },
+    Show {
+        theme: Theme,
+    },
     /// The value, or a `CommandError`.
-    Answer { id: AskId, answer: Result<Box<RawValue>, Box<RawValue>> },
+    Answer {
+        id: AskId,
+        answer: Result<Box<RawValue>, Box<RawValue>>,
+    },
     /// For a channel of the page.
-    Tell { channel: ChannelId, message: Box<RawValue> },
+    Tell {
+        channel: ChannelId,
+        message: Box<RawValue>,
+    },
     /// The last for that channel.
-    End { channel: ChannelId },
+    End {
+        channel: ChannelId,
+    },
     /// To the front.
     Front,
     /// A `Navigate`, for the page.

@@ -9,9 +9,14 @@ pub(crate) const QUIETLY: &str = "--background";
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn set(wanted: bool) -> Result<(), String> {
+    use auto_launch::{AutoLaunchBuilder, WindowsEnableMode};
     let program = std::env::current_exe().map_err(|failure| failure.to_string())?;
-    let mut login = auto_launch::AutoLaunchBuilder::new();
-    login.set_app_name("Sandtray").set_app_path(&program.to_string_lossy()).set_args(&[QUIETLY]);
+    // Windows reads a command there, in which a space ends the program.
+    let quote = if cfg!(windows) { "\"" } else { "" };
+    let mut login = AutoLaunchBuilder::new();
+    login.set_app_name("Sandtray").set_app_path(&format!("{quote}{}{quote}", program.display())).set_args(&[QUIETLY]);
+    // Nobody else's login, even where the owner's rights reach further.
+    login.set_windows_enable_mode(WindowsEnableMode::CurrentUser);
     let done = login.build().and_then(|login| if wanted { login.enable() } else { login.disable() });
     done.map_err(|failure| failure.to_string())
 }

@@ -53,27 +53,20 @@ fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
     }
 }
 
-/// macOS colours a template by itself, from the one that is black.
-#[cfg(target_os = "macos")]
+/// macOS colours a template by itself, from the one that is black. The taskbar of Windows is dark unless it was changed.
 fn tone() -> Tone {
-    Tone::Light
-}
-
-/// The taskbar is dark unless it was changed.
-#[cfg(windows)]
-fn tone() -> Tone {
-    Tone::Dark
-}
-
-/// GNOME's panel is dark whatever the theme. Other desktops' panels follow their theme, whose name says what it is.
-#[cfg(target_os = "linux")]
-fn tone() -> Tone {
+    if cfg!(target_os = "macos") {
+        return Tone::Light;
+    }
+    if cfg!(windows) {
+        return Tone::Dark;
+    }
     let desktop = std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default();
     let theme = std::env::var("GTK_THEME").unwrap_or_default();
     of_desktop(&desktop, &theme)
 }
 
-#[cfg(any(target_os = "linux", test))]
+/// GNOME's panel is dark whatever the theme. Other desktops' panels follow their theme, whose name says what it is.
 fn of_desktop(desktop: &str, theme: &str) -> Tone {
     let light = desktop.split(':').any(|name| matches!(name, "KDE" | "XFCE" | "LXQt" | "MATE"))
         && !theme.to_lowercase().contains("dark");

@@ -104,9 +104,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::RemoveImage { language } => written(overview::remove_image(app, language).await?),
         Request::StopRun { run_id } => written(overview::stop_run(app, &run_id).await?),
         Request::StopAll {} => written(overview::stop_all(app).await?),
-        Request::WatchRun { run_id, channel } => {
-            written(live::watch_run(app, &run_id, page.channel(channel)).await?)
-        }
+        Request::WatchRun { run_id, channel } => written(live::watch_run(app, &run_id, page.channel(channel)).await?),
         Request::UnwatchRun { watch } => {
             live::unwatch_run(app, watch);
             written(())

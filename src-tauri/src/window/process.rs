@@ -16,7 +16,7 @@ use tracing::{debug, error, warn};
 
 use super::page::Page;
 use crate::app::App;
-use crate::link::{self, FromWindow, MAX_LINE, PROGRAM, ToWindow};
+use crate::link::{FromWindow, MAX_LINE, PROGRAM, ToWindow};
 use crate::notify;
 use crate::notify::notice::Notice;
 
@@ -35,7 +35,8 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
         }
         app.desk.views.end();
         let mut window = app.window.lock();
-        asked_for += std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front)).count();
+        asked_for +=
+            std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front)).count();
         // Asked for while it was closing: once more.
         if asked_for == 0 || app.desk.quit.is_cancelled() {
             *window = None;
@@ -108,9 +109,12 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     let program = program()?;
     let mut command = Command::new(&program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    // By a name that the desktop knows; and a key pressed in the app's terminal is the app's to answer.
+    // A key pressed in the app's terminal is the app's to answer.
     #[cfg(unix)]
-    command.arg0(link::name()).process_group(0);
+    command.process_group(0);
+    // By a name that the desktop knows.
+    #[cfg(target_os = "linux")]
+    command.arg0(crate::link::name());
     if let Some(leave) = leave {
         // By either name, as desktops of Wayland and of X11 have it.
         command.env("XDG_ACTIVATION_TOKEN", &leave).env("DESKTOP_STARTUP_ID", leave);

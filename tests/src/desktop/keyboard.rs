@@ -27,8 +27,7 @@ pub struct Keyboard {
 
 impl Keyboard {
     pub fn of(display: &str) -> Result<Self, ReplyOrIdError> {
-        let (connection, screen) =
-            RustConnection::connect(Some(display)).map_err(|_| ConnectionError::UnknownError)?;
+        let (connection, screen) = RustConnection::connect(Some(display)).map_err(|_| ConnectionError::UnknownError)?;
         let (root, first) = (connection.setup().roots[screen].root, connection.setup().min_keycode);
         let count = connection.setup().max_keycode - first + 1;
         let mapping = connection.get_keyboard_mapping(first, count)?.reply()?;

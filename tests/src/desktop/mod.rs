@@ -244,13 +244,11 @@ impl Process {
     fn children(parent: u32) -> Vec<Self> {
         let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
         let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-        let pids: Vec<u32> =
-            lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        let pids: Vec<u32> = lists
+            .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect();
         let named = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok().map(|name| (pid, name));
-        pids.into_iter()
-            .filter_map(named)
-            .map(|(pid, name)| Self { pid, name: name.trim_end().to_owned() })
-            .collect()
+        pids.into_iter().filter_map(named).map(|(pid, name)| Self { pid, name: name.trim_end().to_owned() }).collect()
     }
 }
 

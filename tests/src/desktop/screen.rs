@@ -7,9 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use x11rb::CURRENT_TIME;
 use x11rb::connection::Connection;
 use x11rb::errors::ReplyOrIdError;
-use x11rb::CURRENT_TIME;
 use x11rb::protocol::Event;
 use x11rb::protocol::xproto::{
     AtomEnum, CLIENT_MESSAGE_EVENT, ClientMessageData, ClientMessageEvent, ConnectionExt, CreateWindowAux, EventMask,

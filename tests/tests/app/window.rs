@@ -91,7 +91,8 @@ async fn a_window_that_is_asked_for_while_it_closes_comes_again() {
     for _ in 0..3 {
         tray.press("Open Sandtray").await;
         let screen = Screen::open(&desktop.framebuffer()).expect("a picture of the screen");
-        let painted = tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.expect("no panic");
+        let painted =
+            tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.expect("no panic");
         assert!(painted.expect("a picture of the screen").is_some(), "the window has nothing in it");
         close(&desktop).await;
     }

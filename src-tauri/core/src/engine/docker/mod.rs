@@ -358,5 +358,6 @@ fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {
     })
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;
