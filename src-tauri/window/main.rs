@@ -14,8 +14,11 @@ mod stdio;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use sandtray_core::settings::Theme;
+use tauri::webview::PageLoadEvent;
 use tauri::{
     App, AppHandle, Builder, Manager, WebviewWindow, WebviewWindowBuilder, WindowEvent, Wry, generate_context,
 };
@@ -30,6 +33,7 @@ use sandtray_app::link::{FromWindow, ToWindow};
 const LABEL: &str = "main";
 /// The event by which the tray sends the page somewhere.
 const NAVIGATE: &str = "navigate";
+const AT_LATEST: Duration = Duration::from_secs(3);
 /// As for the app.
 const LOG: &str = "SANDTRAY_LOG";
 
@@ -74,7 +78,7 @@ fn builder(incoming: Incoming, page: Arc<Page>, theme: Theme) -> Builder<Wry> {
         .setup(move |app| {
             make(app, theme, &page)?;
             let app = app.handle().clone();
-            std::thread::Builder::new().name("line".into()).spawn(move || listen(&app, incoming, &page))?;
+            thread::Builder::new().name("line".into()).spawn(move || listen(&app, incoming, &page))?;
             Ok(())
         })
 }
@@ -83,14 +87,42 @@ fn make(app: &App, theme: Theme, page: &Arc<Page>) -> tauri::Result<()> {
     let Some(config) = app.config().app.windows.iter().find(|window| window.label == LABEL) else {
         return Err(tauri::Error::WindowNotFound);
     };
-    let window = WebviewWindowBuilder::from_config(app, config)?.build()?;
+    let window = WebviewWindowBuilder::from_config(app, config)?
+        .visible(false)
+        .on_page_load(|window, load| {
+            if let PageLoadEvent::Finished = load.event() {
+                show(&window);
+            }
+        })
+        .build()?;
     set_theme(&window, theme)?;
+    show_at_latest(&window)?;
     let page = Arc::clone(page);
     window.on_window_event(move |event| {
         if let WindowEvent::Focused(focused) = event {
             page.say(FromWindow::Focus(*focused));
         }
     });
+    Ok(())
+}
+
+/// With its page in it. One that is shown before has a blank page, and WebKit may stop for half a second to have that one drawn.
+fn show(window: &WebviewWindow) {
+    if let Err(failure) = window.show() {
+        error!(%failure, "the window could not be shown");
+    }
+}
+
+/// A page that does not come is better seen than not.
+fn show_at_latest(window: &WebviewWindow) -> io::Result<()> {
+    let window = window.clone();
+    thread::Builder::new().name("at-latest".into()).spawn(move || {
+        thread::sleep(AT_LATEST);
+        if let Ok(false) = window.is_visible() {
+            warn!("the page has not come");
+            show(&window);
+        }
+    })?;
     Ok(())
 }
 

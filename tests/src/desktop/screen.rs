@@ -133,7 +133,8 @@ pub fn close_windows(display: &str) -> Result<usize, ReplyOrIdError> {
             closed += 1;
         }
     }
-    connection.flush()?;
+    // A server may drop what a client that has gone asked for last: the answer to a question says that it did not.
+    connection.get_input_focus()?.reply()?;
     Ok(closed)
 }
 
