@@ -10,8 +10,10 @@ use sandtray_app::dto::error::CommandError;
 use sandtray_app::link::ReturnedFile;
 use serde_json::value::RawValue;
 use tauri::ipc::InvokeResolver;
-use tauri::{AppHandle, Wry};
+use tauri::{AppHandle, Manager, Wry};
 use tauri_plugin_dialog::DialogExt;
+
+use crate::LABEL;
 
 /// Asks where, and writes it there; the page hears whether the owner thought better of it.
 pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, resolver: InvokeResolver<Wry>) {
@@ -19,7 +21,12 @@ pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, resolver: Invoke
         Ok(bytes) => bytes,
         Err(failure) => return resolver.reject(failure),
     };
-    app.dialog().file().set_file_name(suggestion(name)).save_file(move |chosen| {
+    let dialog = app.dialog().file().set_file_name(suggestion(name));
+    let dialog = match app.get_webview_window(LABEL) {
+        Some(window) => dialog.set_parent(&window),
+        None => dialog,
+    };
+    dialog.save_file(move |chosen| {
         let saved = chosen.map(|path| path.into_path().map_err(not_saved).and_then(|path| write(&path, &bytes)));
         match saved {
             None => resolver.resolve(false),

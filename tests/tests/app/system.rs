@@ -75,7 +75,8 @@ async fn a_file_is_saved_where_the_owner_says_in_the_systems_dialog() {
     let path = desktop.home().join("mine.bin");
     let saving = async {
         asked.await;
-        keyboard.write(path.to_str().expect("plain letters")).expect("keys");
+        // What it suggests is the file's own name, of which all but the ending is selected.
+        keyboard.write(path.with_extension("").to_str().expect("plain letters")).expect("keys");
         keyboard.press(ENTER).expect("a key");
     };
     let (saved, ()) = tokio::join!(window.invoke("save_file", file), saving);
