@@ -11,9 +11,8 @@ use tracing::error;
 
 use crate::app::App;
 use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
+use crate::link::VERSION;
 use crate::{notify, picture, window};
-
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);

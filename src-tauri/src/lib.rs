@@ -72,7 +72,7 @@ fn quietly() -> Result<bool, ExitCode> {
         match argument.to_str() {
             Some(login::QUIETLY) => quiet = true,
             Some("--version" | "-V") => {
-                println!("sandtray-app {}", host::VERSION);
+                println!("sandtray-app {}", link::VERSION);
                 return Err(ExitCode::SUCCESS);
             }
             Some("--help" | "-h") => {

@@ -14,6 +14,11 @@ pub const MAX_LINE: usize = 40 << 20;
 /// Questions of the page that wait for their answers at the same time.
 pub const MAX_ASKED: usize = 256;
 
+/// Both are installed at once, but an app that runs keeps its version when a newer one takes its place on the disk.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The window's exit code where the app is of another version.
+pub const OTHER_VERSION: u8 = 3;
+
 /// A question's number, given by the window.
 pub type AskId = u32;
 /// A channel of the page's own, as tauri names it in the arguments of a command. What it means is tauri's to know.
@@ -35,9 +40,10 @@ pub enum FromWindow {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToWindow {
-    /// The first of all: show yourself.
+    /// The first of all: show yourself. A window of another version ends with [`OTHER_VERSION`].
     Show {
         theme: Theme,
+        version: String,
     },
     /// The value, or a `CommandError`.
     Answer {

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::desk::Here;
 use crate::dto::present;
 use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
-use crate::host::VERSION;
+use crate::link::VERSION;
 use crate::speed::Speeds;
 
 /// A window draws no more often than it must.

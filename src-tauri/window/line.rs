@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn lines_are_read_one_at_a_time_to_the_end() {
-        let mut lines = incoming(b"{\"show\":{\"theme\":\"dark\"}}\n\"front\"\n");
-        assert!(matches!(lines.next().unwrap(), Some(ToWindow::Show { theme: Theme::Dark })));
+        let mut lines = incoming(b"{\"show\":{\"theme\":\"dark\",\"version\":\"1\"}}\n\"front\"\n");
+        assert!(matches!(lines.next().unwrap(), Some(ToWindow::Show { theme: Theme::Dark, .. })));
         assert!(matches!(lines.next().unwrap(), Some(ToWindow::Front)));
         assert!(lines.next().unwrap().is_none());
     }

@@ -28,7 +28,7 @@ use tracing_subscriber::EnvFilter;
 
 use line::Incoming;
 use page::Page;
-use sandtray_app::link::{FromWindow, ToWindow};
+use sandtray_app::link::{FromWindow, OTHER_VERSION, ToWindow, VERSION};
 
 const LABEL: &str = "main";
 /// The event by which the tray sends the page somewhere.
@@ -40,7 +40,13 @@ const LOG: &str = "SANDTRAY_LOG";
 fn main() -> ExitCode {
     log();
     let (incoming, page, theme) = match begin() {
-        Ok(begun) => begun,
+        Ok(Begun::Here(incoming, page, theme)) => (incoming, page, theme),
+        Ok(Begun::OtherVersion(version)) => {
+            eprintln!(
+                "This is the window of Sandtray {VERSION}, and Sandtray {version} runs: end that and start it again."
+            );
+            return ExitCode::from(OTHER_VERSION);
+        }
         Err(failure) => {
             eprintln!("This is Sandtray's window, which `sandtray-app` opens: start that instead. ({failure})");
             return ExitCode::from(2);
@@ -55,15 +61,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// The app is there, and wants it shown.
-fn begin() -> io::Result<(Incoming, Arc<Page>, Theme)> {
+enum Begun {
+    /// The app is there, and wants it shown.
+    Here(Incoming, Arc<Page>, Theme),
+    OtherVersion(String),
+}
+
+fn begin() -> io::Result<Begun> {
     if io::stdin().is_terminal() {
         return Err(io::Error::other("nobody has asked for it"));
     }
     let (input, output) = stdio::take()?;
     let mut incoming = Incoming::new(input);
     match incoming.next()? {
-        Some(ToWindow::Show { theme }) => Ok((incoming, Arc::new(Page::new(line::outgoing(output)?)), theme)),
+        Some(ToWindow::Show { version, .. }) if version != VERSION => Ok(Begun::OtherVersion(version)),
+        Some(ToWindow::Show { theme, .. }) => {
+            Ok(Begun::Here(incoming, Arc::new(Page::new(line::outgoing(output)?)), theme))
+        }
         Some(_) | None => Err(io::Error::other("nobody has asked for it")),
     }
 }

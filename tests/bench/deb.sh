@@ -12,7 +12,7 @@ command -v cargo >/dev/null || die "cargo is not installed: Sandtray needs Rust 
 "$here/release.sh"
 # The bundler takes files as they are.
 mkdir -p target/deb
-for file in changelog sandtray.1 sandtray-app.1; do
+for file in changelog sandtray.1 sandtray-app.1 sandtray-window.1; do
   gzip -9nc "src-tauri/linux/$file" >"target/deb/$file.gz"
 done
 timed "package" ui/node_modules/.bin/tauri bundle --bundles deb --ci

@@ -256,8 +256,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// Up to the module of tests, which is always last, and without comments. (`//` in a string ends its line here too.)
 fn code(file: &str) -> String {
-    let starts = ["#[cfg(test)]\nmod tests", "#[cfg(all(test, unix))]\nmod tests"];
-    let end = starts.iter().filter_map(|start| file.find(start)).min().unwrap_or(file.len());
+    let only = ["test", "all(test, unix)", "all(test, target_os = \"linux\")"];
+    let starts = only.map(|when| format!("#[cfg({when})]\nmod tests"));
+    let end = starts.iter().filter_map(|start| file.find(start.as_str())).min().unwrap_or(file.len());
     file[..end].lines().map(|line| line.split("//").next().unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 

@@ -22,6 +22,7 @@ pub(crate) enum Notice {
     NewClient { client: String },
     NotSaved { message: String },
     NoWindow { message: String },
+    Updated,
 }
 
 /// The limit that ended a run.
@@ -66,6 +67,7 @@ impl Notice {
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
+            Self::Updated => "Sandtray was updated".into(),
         }
     }
 
@@ -87,6 +89,7 @@ impl Notice {
                 format!("{} runs a program in a sandbox for the first time.", plain(client, NAME_CHARS))
             }
             Self::NotSaved { message } => message.clone(),
+            Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
     }
@@ -101,6 +104,7 @@ impl Notice {
             Self::NewClient { .. } => Kind::NewClient,
             Self::NotSaved { .. } => Kind::NotSaved,
             Self::NoWindow { .. } => Kind::NoWindow,
+            Self::Updated => Kind::Updated,
         }
     }
 }
@@ -115,6 +119,7 @@ enum Kind {
     NewClient,
     NotSaved,
     NoWindow,
+    Updated,
 }
 
 /// Lets a notice through, or not.

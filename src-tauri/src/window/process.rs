@@ -9,6 +9,7 @@ use std::time::Duration;
 #[cfg(unix)]
 use rustix::process::Signal;
 use sandtray_core::codec::{Frame, Frames};
+use thiserror::Error;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -16,7 +17,7 @@ use tracing::{debug, error, warn};
 
 use super::page::Page;
 use crate::app::App;
-use crate::link::{FromWindow, MAX_LINE, PROGRAM, ToWindow};
+use crate::link::{FromWindow, MAX_LINE, OTHER_VERSION, PROGRAM, ToWindow, VERSION};
 use crate::notify;
 use crate::notify::notice::Notice;
 
@@ -31,7 +32,7 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
             && !app.desk.quit.is_cancelled()
         {
             error!(%failure, "there is no window");
-            notify::tell(&app, Notice::NoWindow { message: failure.to_string() });
+            notify::tell(&app, failure.into());
         }
         app.desk.views.end();
         let mut window = app.window.lock();
@@ -51,7 +52,7 @@ async fn show(
     wishes: &mut mpsc::Receiver<ToWindow>,
     asked_for: &mut usize,
     leave: Option<String>,
-) -> io::Result<()> {
+) -> Result<(), Failure> {
     let (mut child, stdin, stdout) = start(leave)?;
     let page = Page::new(Arc::clone(app), stdin);
     if let Err(failure) = listen(app, &page, stdout, wishes, asked_for).await {
@@ -62,11 +63,32 @@ async fn show(
     page.close().await;
     match timeout(CLOSING, child.wait()).await {
         Ok(Ok(status)) if status.success() || was_told_to_end(status) => Ok(()),
-        Ok(Ok(status)) => Err(io::Error::other(format!("the window's program ended with {status}"))),
-        Ok(Err(failure)) => Err(failure),
+        Ok(Ok(status)) if status.code() == Some(OTHER_VERSION.into()) => Err(Failure::OtherVersion),
+        Ok(Ok(status)) => Err(Failure::Ended(status)),
+        Ok(Err(failure)) => Err(failure.into()),
         Err(_) => {
             warn!("the window did not close in time");
-            child.kill().await
+            Ok(child.kill().await?)
+        }
+    }
+}
+
+/// Why there is no window.
+#[derive(Debug, Error)]
+enum Failure {
+    #[error("the window on the disk is of another version than this app")]
+    OtherVersion,
+    #[error("the window's program ended with {0}")]
+    Ended(ExitStatus),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<Failure> for Notice {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::OtherVersion => Self::Updated,
+            Failure::Ended(_) | Failure::Io(_) => Self::NoWindow { message: failure.to_string() },
         }
     }
 }
@@ -79,7 +101,7 @@ async fn listen(
     asked_for: &mut usize,
 ) -> io::Result<()> {
     let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
-    page.send(&ToWindow::Show { theme }).await?;
+    page.send(&ToWindow::Show { theme, version: VERSION.into() }).await?;
     let mut lines = Frames::with_cap(stdout, MAX_LINE);
     loop {
         tokio::select! {

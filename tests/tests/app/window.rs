@@ -1,13 +1,16 @@
 //! The window is a program of its own: what the app is without it, and what becomes of either when the other goes.
 
+use std::process::Stdio;
 use std::time::Instant;
 
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::desktop::screen::{Screen, classes, close_windows, copied};
 use sandtray_tests::desktop::{App, Desktop};
-use sandtray_tests::rig::{PATIENCE, eventually};
+use sandtray_tests::rig::{PATIENCE, built, eventually};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
 
 use crate::told;
 
@@ -161,6 +164,20 @@ async fn a_start_while_the_one_before_is_quitting_waits_for_it() {
     tray.until("Ready").await;
     tray.press("Quit").await;
     second.ended().await;
+}
+
+/// As after an update, while the app of before still runs.
+#[tokio::test]
+async fn a_window_of_another_version_than_the_app_does_not_open() {
+    let mut window = tokio::process::Command::new(built("sandtray-window"));
+    window.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut window = window.spawn().expect("the window's program");
+    let mut line = window.stdin.take().expect("a pipe");
+    line.write_all(b"{\"show\":{\"theme\":\"system\",\"version\":\"0.0.1\"}}\n").await.expect("a line");
+    let output = timeout(PATIENCE, window.wait_with_output()).await.expect("it ends in time").expect("an end");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{complaint}");
+    assert!(complaint.contains("Sandtray 0.0.1 runs"), "{complaint}");
 }
 
 async fn kill(pid: u32) {
