@@ -1,6 +1,6 @@
 //! Everything of the app that outlives a moment, in one place that its parts share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerWaitFuture;
@@ -10,7 +10,7 @@ use crate::desk::Desk;
 use crate::host;
 use crate::notify::Gatekeeper;
 use crate::tray::Presence;
-use crate::window::Window;
+use crate::window::{self, Window};
 
 /// One for the life of the app.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct App {
     pub(crate) window: Window,
     /// Started in the background, by the system at login: nothing is opened unasked.
     pub(crate) quiet: bool,
+    /// The desktop's, for the first window; see [`crate::window::open`].
+    leave: Mutex<Option<String>>,
     tasks: TaskTracker,
 }
 
@@ -34,8 +36,14 @@ impl App {
             tray: Presence::default(),
             window: Window::default(),
             quiet,
+            leave: Mutex::new(window::own_leave()),
             tasks: TaskTracker::new(),
         })
+    }
+
+    /// Good for once.
+    pub(crate) fn take_leave(&self) -> Option<String> {
+        self.leave.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What is begun here is waited for at the end. It ends by itself, or by [`Desk::quit`].

@@ -15,10 +15,10 @@ use tracing::{debug, warn};
 use crate::app::App;
 use crate::window;
 
-const OPEN: &[u8] = b"open";
-const OPENED: &[u8] = b"opened";
-/// More than either word.
-const MAX_WORD: usize = 64;
+/// Followed by the desktop's leave to come to the front, where there is one.
+const OPEN: &str = "open";
+const OPENED: &str = "opened";
+const MAX_WORDS: usize = 1024;
 /// Whoever rings has this long to say so.
 const WORD: Duration = Duration::from_secs(2);
 /// One that is quitting takes no longer than this to make way.
@@ -56,22 +56,32 @@ pub(crate) async fn claim(path: &Path) -> Result<Claim, BindError> {
 
 async fn ring(path: &Path) -> io::Result<()> {
     let mut stream = ipc::connect(path).await?;
-    say(&mut stream, OPEN).await?;
-    if heard(&mut stream, OPENED).await? { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    let leave = window::own_leave().filter(|leave| leave.len() < MAX_WORDS / 2 && !leave.contains(char::is_control));
+    say(&mut stream, &format!("{OPEN} {}", leave.unwrap_or_default())).await?;
+    match heard(&mut stream).await? {
+        Some(word) if word == OPENED => Ok(()),
+        Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
 }
 
 /// Answers until the app is to end. The bell stays: while the app ends, no other begins.
 pub(crate) async fn answer(app: Arc<App>, mut bell: Listener) -> Listener {
     loop {
         let accepted = tokio::select! {
-            accepted = bell.accept() => accepted,
+            biased;
             () = app.desk.quit.cancelled() => return bell,
+            accepted = bell.accept() => accepted,
         };
         let served = async {
             let (mut stream, _) = accepted?;
-            if heard(&mut stream, OPEN).await? {
-                window::open(&app, None, None);
-                say(&mut stream, OPENED).await?;
+            let words = heard(&mut stream).await?.unwrap_or_default();
+            if let Some(leave) = words.strip_prefix(OPEN) {
+                let leave = leave.trim();
+                window::open(&app, None, (!leave.is_empty()).then(|| leave.to_owned()));
+                // One that is quitting opens none: whoever rings is to wait for its end.
+                if !app.desk.quit.is_cancelled() {
+                    say(&mut stream, OPENED).await?;
+                }
             }
             io::Result::Ok(())
         };
@@ -86,11 +96,14 @@ pub(crate) async fn answer(app: Arc<App>, mut bell: Listener) -> Listener {
     }
 }
 
-async fn heard(stream: impl AsyncRead + Unpin, word: &[u8]) -> io::Result<bool> {
-    let line = Frames::with_cap(stream, MAX_WORD).next().await?;
-    Ok(matches!(line, Some(Frame::Line(said)) if said == word))
+async fn heard(stream: impl AsyncRead + Unpin) -> io::Result<Option<String>> {
+    let line = Frames::with_cap(stream, MAX_WORDS).next().await?;
+    Ok(line.and_then(|line| match line {
+        Frame::Line(words) => String::from_utf8(words.into()).ok(),
+        Frame::TooLong => None,
+    }))
 }
 
-async fn say(mut stream: impl AsyncWrite + Unpin, word: &[u8]) -> io::Result<()> {
-    write_frame(&mut stream, &[word, b"\n"].concat(), WORD).await
+async fn say(mut stream: impl AsyncWrite + Unpin, words: &str) -> io::Result<()> {
+    write_frame(&mut stream, format!("{words}\n").as_bytes(), WORD).await
 }

@@ -26,8 +26,7 @@ impl Clipboard {
             Some(open) => open,
             None => arboard::Clipboard::new()?,
         };
-        // One that fails is not kept: the desktop may have been started anew.
-        clipboard.insert(open).set_text(text).inspect_err(|_| *clipboard = None)
+        clipboard.insert(open).set_text(text)
     }
 }
 
@@ -35,7 +34,10 @@ pub(crate) async fn copy(app: &Arc<App>, text: String) -> Result<(), CommandErro
     copyable(&text)?;
     let copying = Arc::clone(app);
     let copied = tokio::task::spawn_blocking(move || copying.clipboard.set(text)).await;
-    let failed = |why: String| CommandError::new("not_copied", format!("It was not copied: {why}."));
+    let failed = |why: String| {
+        CommandError::new("not_copied", format!("It was not copied: {why}."))
+            .hint("If that happens again, quit Sandtray and start it anew.")
+    };
     copied.map_err(|failure| failed(failure.to_string()))?.map_err(|failure| failed(failure.to_string()))
 }
 

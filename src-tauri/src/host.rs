@@ -16,7 +16,7 @@ use crate::{notify, picture, window};
 
 /// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);
-/// More than the window takes to close.
+/// The window takes two seconds at most; what is left then ends with the process.
 const LAST_TASKS: Duration = Duration::from_secs(3);
 
 /// Before anything is known.
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &Arc<App>) {
 
 fn open_unasked(app: &Arc<App>) {
     if !app.quiet {
-        window::open(app, None, None);
+        window::open(app, None, app.take_leave());
     }
 }
 

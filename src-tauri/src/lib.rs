@@ -31,6 +31,7 @@ mod window;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandtray_core::ipc::Listener;
 use sandtray_core::paths::Paths;
@@ -45,6 +46,8 @@ use bell::Claim;
 const LOG: &str = "SANDTRAY_LOG";
 /// The bus complains of each connection that is closed.
 const LOGGED: &str = "warn,zbus=error";
+/// At the end, for notifications and the clipboard.
+const LEFT: Duration = Duration::from_secs(1);
 const USAGE: &str = "Usage: sandtray-app [--background]\n\n\
     Sandtray on the desktop: the tray, the window, notifications. Started a second time, it opens the window of the first.\n\n  \
       --background  open no window, as when the owner logs in\n  \
@@ -61,6 +64,7 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("Sandtray cannot start here: {failure}");
+            notify::tell_of_no_start(&failure);
             ExitCode::FAILURE
         }
     }
@@ -101,14 +105,19 @@ fn start(quiet: bool) -> Result<(), String> {
     tray::hold(&runtime, &app);
     // Until here no other app began.
     drop(bell.map(|bell| runtime.block_on(bell)));
+    // What waits for another program, which may hang, is not waited for.
+    runtime.shutdown_timeout(LEFT);
     Ok(())
 }
 
 /// `None` where another app has come forward instead.
 fn first(runtime: &Runtime) -> Result<Option<Option<Listener>>, String> {
-    let paths = Paths::of_user().map_err(|failure| failure.to_string())?;
-    let bell = paths.ensure().and_then(|()| paths.app_socket_file()).map_err(|failure| failure.to_string())?;
-    match runtime.block_on(bell::claim(&bell)) {
+    let place = Paths::of_user().and_then(|paths| paths.ensure().and_then(|()| paths.app_socket_file()));
+    // Where there is no place for a bell, there is none for the service either, and the window says so.
+    let claimed = place
+        .map_err(|failure| failure.to_string())
+        .and_then(|place| runtime.block_on(bell::claim(&place)).map_err(|failure| failure.to_string()));
+    match claimed {
         Ok(Claim::First(bell)) => Ok(Some(Some(bell))),
         Ok(Claim::Second) => Ok(None),
         Ok(Claim::Deaf) => Err("it runs already, and does not answer. End `sandtray-app` and start it again.".into()),

@@ -1,5 +1,5 @@
 //! What crosses between the app and its window, a program of its own: one JSON value a line, over the window's standard input and
-//! output. Nobody else can come between, and either side's end is the other's: no window outlives its app.
+//! output. No other program has an end of it, and it ends with the app: no window outlives that.
 
 use std::ffi::OsStr;
 
@@ -9,8 +9,11 @@ use serde_json::value::RawValue;
 
 /// The window's program; it lies beside the app's.
 pub const PROGRAM: &str = "sandtray-window";
-/// A line at most, either way. What is copied is the greatest, and half of it may need two bytes.
+/// A line at most, either way. A run's page is the greatest: three texts of 1 MiB, which may take six times as much in JSON, and
+/// previews of 16 MiB.
 pub const MAX_LINE: usize = 40 << 20;
+/// What a question is at most: the rest of its line is less than the difference.
+pub const MAX_REQUEST: usize = MAX_LINE - 256;
 /// Questions of the page that wait for their answers at the same time.
 pub const MAX_ASKED: usize = 256;
 
@@ -59,8 +62,10 @@ pub enum ToWindow {
     End {
         channel: ChannelId,
     },
-    /// To the front.
-    Front,
+    /// To the front. `leave` is the desktop's to come there: an activation token of Wayland's, or a startup id of X11's.
+    Front {
+        leave: Option<String>,
+    },
     /// A `Navigate`, for the page.
     Go(Box<RawValue>),
     Theme(Theme),

@@ -69,15 +69,15 @@ mod tests {
 
     #[test]
     fn lines_are_read_one_at_a_time_to_the_end() {
-        let mut lines = incoming(b"{\"show\":{\"theme\":\"dark\",\"version\":\"1\"}}\n\"front\"\n");
+        let mut lines = incoming(b"{\"show\":{\"theme\":\"dark\",\"version\":\"1\"}}\n{\"front\":{\"leave\":null}}\n");
         assert!(matches!(lines.next().unwrap(), Some(ToWindow::Show { theme: Theme::Dark, .. })));
-        assert!(matches!(lines.next().unwrap(), Some(ToWindow::Front)));
+        assert!(matches!(lines.next().unwrap(), Some(ToWindow::Front { leave: None })));
         assert!(lines.next().unwrap().is_none());
     }
 
     #[test]
     fn what_is_cut_off_or_not_understood_is_an_error() {
-        assert!(incoming(b"\"front\"").next().is_err());
+        assert!(incoming(b"{\"front\":{\"leave\":null}}").next().is_err());
         assert!(incoming(b"\"back\"\n").next().is_err());
     }
 

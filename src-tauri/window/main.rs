@@ -34,6 +34,7 @@ const LABEL: &str = "main";
 /// The event by which the tray sends the page somewhere.
 const NAVIGATE: &str = "navigate";
 const AT_LATEST: Duration = Duration::from_secs(3);
+const ENDING: Duration = Duration::from_secs(3);
 /// As for the app.
 const LOG: &str = "SANDTRAY_LOG";
 
@@ -157,6 +158,9 @@ fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
         }
     }
     app.exit(0);
+    // A main thread that hangs does not hear of it.
+    thread::sleep(ENDING);
+    std::process::exit(0);
 }
 
 fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<()> {
@@ -167,7 +171,7 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<(
         ToWindow::Go(to) => tauri::Emitter::emit_to(app, LABEL, NAVIGATE, to)?,
         // The first one alone has a meaning.
         ToWindow::Show { .. } => {}
-        ToWindow::Front => come_forward(app, page)?,
+        ToWindow::Front { leave } => come_forward(app, page, leave)?,
         ToWindow::Theme(theme) => {
             if let Some(window) = app.get_webview_window(LABEL) {
                 set_theme(&window, theme)?;
@@ -178,15 +182,36 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<(
 }
 
 /// On the main thread, where windows close: one that is closing is gone there, and does not say that it came.
-fn come_forward(app: &AppHandle, page: &Arc<Page>) -> tauri::Result<()> {
+fn come_forward(app: &AppHandle, page: &Arc<Page>, leave: Option<String>) -> tauri::Result<()> {
     let (here, page) = (app.clone(), Arc::clone(page));
     app.run_on_main_thread(move || {
         let Some(window) = here.get_webview_window(LABEL) else { return };
-        match window.unminimize().and_then(|()| window.show()).and_then(|()| window.set_focus()) {
+        let shown = window.unminimize().and_then(|()| window.show()).and_then(|()| present(&window, leave.as_deref()));
+        match shown {
             Ok(()) => page.say(FromWindow::InFront),
             Err(failure) => warn!(%failure, "the window did not come to the front"),
         }
     })
+}
+
+/// Desktops keep a window behind that comes forward without their leave.
+#[cfg(target_os = "linux")]
+fn present(window: &WebviewWindow, leave: Option<&str>) -> tauri::Result<()> {
+    use gtk::prelude::GtkWindowExt;
+    match leave {
+        Some(leave) => {
+            let window = window.gtk_window()?;
+            window.set_startup_id(leave);
+            window.present();
+            Ok(())
+        }
+        None => window.set_focus(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn present(window: &WebviewWindow, _: Option<&str>) -> tauri::Result<()> {
+    window.set_focus()
 }
 
 fn set_theme(window: &WebviewWindow, theme: Theme) -> tauri::Result<()> {

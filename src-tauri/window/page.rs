@@ -7,7 +7,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandtray_app::dto::error::CommandError;
-use sandtray_app::link::{AskId, ChannelId, FromWindow, MAX_ASKED, MAX_LINE, RETURNED_FILE, SAVE_FILE};
+use sandtray_app::link::{AskId, ChannelId, FromWindow, MAX_ASKED, MAX_REQUEST, RETURNED_FILE, SAVE_FILE};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tauri::ipc::{Channel, Invoke, InvokeBody, InvokeResolver, InvokeResponseBody, JavaScriptChannelId};
@@ -33,6 +34,8 @@ struct Waiting {
     resolver: InvokeResolver<Wry>,
     /// The owner wants this file of the answer saved.
     save: Option<String>,
+    /// What the page opened for this question: of no use where it is refused.
+    channel: Option<ChannelId>,
 }
 
 impl Page {
@@ -53,27 +56,46 @@ impl Page {
             resolver.reject(CommandError::new("invalid_params", "The window asked for it in another form."));
             return true;
         };
-        if let Err(refusal) = self.open_channel(message.command(), arguments, message.webview_ref()) {
-            resolver.reject(refusal);
-            return true;
-        }
+        let channel = match self.open_channel(message.command(), arguments, message.webview_ref()) {
+            Ok(channel) => channel,
+            Err(refusal) => {
+                resolver.reject(refusal);
+                return true;
+            }
+        };
         let (command, save) = match message.command() {
             SAVE_FILE => (RETURNED_FILE, arguments["name"].as_str().map(str::to_owned)),
             command => (command, None),
         };
         match to_raw_value(&json!({ "command": command, "args": arguments })) {
-            Ok(request) if request.get().len() < MAX_LINE => self.send(request, Waiting { resolver, save }),
-            Ok(_) => resolver.reject(CommandError::new("too_large", "That is too much at once.")),
-            Err(failure) => resolver.reject(CommandError::new("invalid_params", failure.to_string())),
+            Ok(request) if request.get().len() < MAX_REQUEST => {
+                self.send(request, Waiting { resolver, save, channel });
+            }
+            Ok(_) => {
+                let refusal = CommandError::new("too_large", "That is too much at once.");
+                self.refuse(Waiting { resolver, save, channel }, refusal);
+            }
+            Err(failure) => {
+                let refusal = CommandError::new("invalid_params", failure.to_string());
+                self.refuse(Waiting { resolver, save, channel }, refusal);
+            }
         }
         true
+    }
+
+    fn refuse(&self, asker: Waiting, refusal: impl Serialize) {
+        if let Some(channel) = asker.channel {
+            self.end(&channel);
+        }
+        asker.resolver.reject(refusal);
     }
 
     fn send(&self, request: Box<RawValue>, asker: Waiting) {
         let id = self.last.fetch_add(1, Ordering::Relaxed);
         let mut waiting = lock(&self.waiting);
         if waiting.len() >= MAX_ASKED {
-            asker.resolver.reject(CommandError::new("busy", "Sandtray is still busy with what was asked before."));
+            drop(waiting);
+            self.refuse(asker, CommandError::new("busy", "Sandtray is still busy with what was asked before."));
             return;
         }
         waiting.insert(id, asker);
@@ -81,12 +103,18 @@ impl Page {
             return;
         }
         if let Some(asker) = waiting.remove(&id) {
-            asker.resolver.reject(CommandError::new("internal", "Sandtray does not answer its window."));
+            drop(waiting);
+            self.refuse(asker, CommandError::new("internal", "Sandtray does not answer its window."));
         }
     }
 
-    fn open_channel(&self, command: &str, arguments: &Value, webview: &Webview) -> Result<(), CommandError> {
-        let Some(name) = arguments[CHANNEL].as_str() else { return Ok(()) };
+    fn open_channel(
+        &self,
+        command: &str,
+        arguments: &Value,
+        webview: &Webview,
+    ) -> Result<Option<ChannelId>, CommandError> {
+        let Some(name) = arguments[CHANNEL].as_str() else { return Ok(None) };
         let wrong = |_| CommandError::new("invalid_params", "The window named a channel that is none.");
         let id: JavaScriptChannelId = name.parse().map_err(wrong)?;
         let mut channels = lock(&self.channels);
@@ -97,20 +125,20 @@ impl Page {
             return Err(CommandError::new("too_many", "The window watches too much at once."));
         }
         channels.insert(name.to_owned(), id.channel_on(webview.clone()));
-        Ok(())
+        Ok(Some(name.to_owned()))
     }
 
     pub(crate) fn answered(self: &Arc<Self>, app: &AppHandle, id: AskId, answer: Result<Box<RawValue>, Box<RawValue>>) {
-        let Some(Waiting { resolver, save }) = lock(&self.waiting).remove(&id) else {
+        let Some(asker) = lock(&self.waiting).remove(&id) else {
             warn!(id, "an answer to nothing");
             return;
         };
-        match (answer, save) {
-            (Ok(file), Some(name)) => save::ask(app, &file, &name, resolver),
-            (Ok(value), None) => resolver.resolve(json(value)),
-            (Err(refusal), _) => match serde_json::from_str::<Value>(refusal.get()) {
-                Ok(refusal) => resolver.reject(refusal),
-                Err(failure) => resolver.reject(CommandError::new("internal", failure.to_string())),
+        match (answer, asker) {
+            (Ok(file), Waiting { resolver, save: Some(name), .. }) => save::ask(app, &file, &name, resolver),
+            (Ok(value), Waiting { resolver, .. }) => resolver.resolve(json(value)),
+            (Err(refusal), asker) => match serde_json::from_str::<Value>(refusal.get()) {
+                Ok(refusal) => self.refuse(asker, refusal),
+                Err(failure) => self.refuse(asker, CommandError::new("internal", failure.to_string())),
             },
         }
     }

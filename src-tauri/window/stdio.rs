@@ -1,5 +1,5 @@
 //! The line to the app is the program's standard input and output. What a browser starts inherits those two: so they are taken away
-//! first, and nothing that WebKit runs, whatever its page has made of it, can speak for the window.
+//! first, and nothing that WebKit starts has an end of the line.
 
 use std::io;
 

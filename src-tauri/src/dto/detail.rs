@@ -12,7 +12,7 @@ use super::present;
 const MAX_PIECE: usize = 1 << 20;
 /// Of an image, which is of no use when it is cut.
 const MAX_IMAGE: usize = 4 << 20;
-/// Of all previews of one run together; files after that are listed without one.
+/// Of all previews of one run together, as they are written to the window; files after that are listed without one.
 const MAX_PREVIEWS: usize = 16 << 20;
 
 pub fn detail(record: history::RunRecord) -> RunRecord {
@@ -45,7 +45,7 @@ fn piece(bytes: &[u8]) -> Piece {
 fn file(file: &FileOut, room: &mut usize) -> FileView {
     let shown = preview(&file.name, &file.bytes);
     let size = match &shown {
-        Preview::Text { text, .. } | Preview::Csv { text, .. } => text.len(),
+        Preview::Text { text, .. } | Preview::Csv { text, .. } => written(text),
         Preview::Image { base64, .. } => base64.len(),
         Preview::None => 0,
     };
@@ -57,6 +57,16 @@ fn file(file: &FileOut, room: &mut usize) -> FileView {
         None => Preview::None,
     };
     FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+}
+
+/// How many bytes it takes in JSON: up to six for one that is not to be seen.
+fn written(text: &str) -> usize {
+    let byte = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0x00..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(byte).sum()
 }
 
 fn preview(name: &str, bytes: &[u8]) -> Preview {
@@ -140,6 +150,24 @@ mod tests {
         assert_eq!(preview("page.html", b"<b>"), Preview::Text { text: "<b>".into(), cut: false });
         assert_eq!(preview("lying.png", b"\x00\x01"), Preview::None);
         assert_eq!(preview("x.bin", b"\xff\xfe"), Preview::None);
+    }
+
+    #[test]
+    fn a_preview_is_measured_as_it_is_written() {
+        for text in ["plain", "\u{1}\u{1f}\u{7f}", "\"\\\n\r\t\u{8}\u{c}", "\u{20ac}\u{0}"] {
+            assert_eq!(written(text) + 2, serde_json::to_string(text).unwrap().len(), "{text:?}");
+        }
+    }
+
+    /// Whatever a program printed and wrote: the window is told more than this by nobody.
+    #[test]
+    fn a_runs_page_fits_the_line_to_the_window() {
+        let worst = vec![1; MAX_PIECE + 1];
+        let files_out = (0..64).map(|n| FileOut { name: format!("{n}.txt"), bytes: worst.clone().into() }).collect();
+        let (code, stdout, stderr) = (worst.clone().into(), worst.clone().into(), worst.into());
+        let body = body(history::Body { code, stdout, stderr, files_out, ..history::Body::default() });
+        let length = serde_json::to_vec(&body).unwrap().len();
+        assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
     }
 
     #[test]

@@ -38,6 +38,11 @@ pub(crate) fn tell(app: &App, notice: Notice) {
     }
 }
 
+/// Without an app to ask: one that cannot start tells whoever has started it from a menu.
+pub(crate) fn tell_of_no_start(why: &str) {
+    desktop::show("Sandtray cannot start", why);
+}
+
 /// Returns when the service is over.
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();

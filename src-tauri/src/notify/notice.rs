@@ -94,6 +94,11 @@ impl Notice {
         }
     }
 
+    /// What answers something that the owner has just done is told to those too who want no news.
+    fn is_an_answer(&self) -> bool {
+        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+    }
+
     fn kind(&self) -> Kind {
         match self {
             Self::PullFinished { .. } => Kind::PullFinished,
@@ -129,7 +134,7 @@ pub(crate) struct Gate(HashMap<Kind, Instant>);
 impl Gate {
     /// `wanted` by the owner's settings; `in_front` is the window, which shows all of it anyway.
     pub(crate) fn admits(&mut self, notice: &Notice, wanted: bool, in_front: bool, now: Instant) -> bool {
-        if !wanted || in_front {
+        if !(wanted || notice.is_an_answer()) || in_front {
             return false;
         }
         let recent = self.0.get(&notice.kind()).is_some_and(|last| now.duration_since(*last) < QUIET);
@@ -164,6 +169,13 @@ mod tests {
         assert!(!gate.admits(&killed("a"), true, true, start));
         assert!(!gate.admits(&killed("a"), false, false, start));
         assert!(gate.admits(&killed("a"), true, false, start));
+    }
+
+    #[test]
+    fn who_wants_no_news_is_answered_all_the_same() {
+        let (mut gate, start) = (Gate::default(), Instant::now());
+        assert!(gate.admits(&Notice::NoWindow { message: String::new() }, false, false, start));
+        assert!(gate.admits(&Notice::NotSaved { message: String::new() }, false, false, start));
     }
 
     #[test]

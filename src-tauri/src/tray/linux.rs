@@ -1,12 +1,15 @@
 //! The tray of the free desktops: an item and its menu on the session's bus, after the specification StatusNotifierItem.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ksni::menu::{CheckmarkItem, StandardItem};
 use ksni::{Handle, MenuItem, OfflineReason, ToolTip, Tray, TrayMethods};
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use super::{Face, Faces, perform};
@@ -14,44 +17,67 @@ use crate::app::App;
 use crate::menu::{Action, Item, SWITCH};
 use crate::{host, panel};
 
-/// A bus that takes longer is no reason to wait with all the rest.
+/// All the rest waits so long for the tray at the start, and at the end.
 const BUS: Duration = Duration::from_secs(3);
+/// A panel that does not answer by then is asked again, after a pause: it may be starting.
+const ANSWERING: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// The app's whole life.
 pub(crate) fn hold(runtime: &Runtime, app: &Arc<App>) {
     runtime.block_on(async {
-        let tray = match timeout(BUS, show(app)).await {
-            Ok(Ok(handle)) => Some(handle),
-            // None of our failings: the window does everything too.
-            Ok(Err(failure)) => {
-                debug!(%failure, "there is no tray here");
-                None
-            }
-            Err(_) => {
-                debug!("there is no tray here: the session's bus does not answer");
-                None
-            }
-        };
-        if let Some(handle) = &tray {
-            app.spawn(keep(Faces::of(app), handle.clone()));
+        let (known, first) = oneshot::channel();
+        let over = CancellationToken::new();
+        let staying = tokio::spawn(stay(Arc::clone(app), known, over.clone()));
+        // Whether there is a tray decides whether the window opens by itself.
+        if timeout(BUS, first).await.is_err() {
+            debug!("the session's bus, or what shows its trays, takes its time");
         }
         host::run(app).await;
         // Last: who chose Quit there is to be answered.
-        if let Some(handle) = tray {
-            handle.shutdown().await;
+        over.cancel();
+        let abort = staying.abort_handle();
+        if timeout(BUS, staying).await.is_err() {
+            abort.abort();
         }
     });
 }
 
-async fn show(app: &Arc<App>) -> Result<Handle<Shown>, ksni::Error> {
-    app.tray.set(true);
-    let shown = Shown { face: Face::of(&app.desk.snapshot()), app: Arc::clone(app) };
-    // A panel may come after us; a failure says that there is none yet.
-    let spawned = shown.assume_sni_available(true).spawn().await;
-    spawned.inspect_err(|_| app.tray.set(false))
+/// Until the app is over; tries again for as long as there is none. `known` hears of the first try.
+async fn stay(app: Arc<App>, known: oneshot::Sender<()>, over: CancellationToken) {
+    let mut known = Some(known);
+    while !over.is_cancelled() {
+        let shown = timeout(ANSWERING, show(&app)).await;
+        drop(known.take());
+        match shown {
+            Ok(Ok(handle)) => {
+                keep(&app, &handle).await;
+                over.cancelled().await;
+                return handle.shutdown().await;
+            }
+            // None of our failings: the window does everything too.
+            Ok(Err(failure)) => debug!(%failure, "there is no tray here"),
+            Err(_) => debug!("there is no tray here: nobody answers"),
+        }
+        app.tray.set(false);
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = over.cancelled() => return,
+        }
+    }
 }
 
-async fn keep(mut faces: Faces, handle: Handle<Shown>) {
+async fn show(app: &Arc<App>) -> Result<Handle<Shown>, ksni::Error> {
+    let there = Arc::new(AtomicBool::new(true));
+    let shown = Shown { face: Face::of(&app.desk.snapshot()), app: Arc::clone(app), there: Arc::clone(&there) };
+    // A panel that comes after us finds us.
+    let handle = shown.assume_sni_available(true).spawn().await?;
+    app.tray.set(there.load(Ordering::Relaxed));
+    Ok(handle)
+}
+
+async fn keep(app: &Arc<App>, handle: &Handle<Shown>) {
+    let mut faces = Faces::of(app);
     while let Some(face) = faces.next().await {
         let _gone: Option<()> = handle.update(|shown| shown.face = face).await;
     }
@@ -60,6 +86,15 @@ async fn keep(mut faces: Faces, handle: Handle<Shown>) {
 struct Shown {
     app: Arc<App>,
     face: Face,
+    /// Whether there is a panel: said before the item is known to be there, too.
+    there: Arc<AtomicBool>,
+}
+
+impl Shown {
+    fn panel(&self, there: bool) {
+        self.there.store(there, Ordering::Relaxed);
+        self.app.tray.set(there);
+    }
 }
 
 impl Tray for Shown {
@@ -96,12 +131,12 @@ impl Tray for Shown {
     }
 
     fn watcher_online(&self) {
-        self.app.tray.set(true);
+        self.panel(true);
     }
 
     fn watcher_offline(&self, reason: OfflineReason) -> bool {
         debug!(?reason, "there is no tray here");
-        self.app.tray.set(false);
+        self.panel(false);
         // One may come.
         true
     }

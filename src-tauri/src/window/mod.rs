@@ -16,6 +16,7 @@ use crate::dto::snapshot::Navigate;
 use crate::link::ToWindow;
 
 pub(crate) use page::{Channel, Page};
+pub(crate) use process::own_leave;
 
 /// Wishes that wait for a window that does not read. More than a person has.
 const WISHES: usize = 16;
@@ -57,14 +58,14 @@ impl Window {
     }
 }
 
-/// Brings it to the front where it is open already. `leave` is the desktop's, for a new window to come to the front.
+/// Brings it to the front where it is open already. `leave` is the desktop's, to come to the front.
 pub(crate) fn open(app: &Arc<App>, to: Option<Navigate>, leave: Option<String>) {
     if app.desk.quit.is_cancelled() {
         return;
     }
     app.desk.go_next(to);
     let mut window = app.window.lock();
-    match window.as_ref().map(|open| open.wishes.try_send(ToWindow::Front)) {
+    match window.as_ref().map(|open| open.wishes.try_send(ToWindow::Front { leave: leave.clone() })) {
         Some(Ok(())) => {}
         Some(Err(TrySendError::Full(_))) => warn!("the window does not answer"),
         Some(Err(TrySendError::Closed(_))) | None => {

@@ -7,61 +7,81 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sandtray_core::codec::{WRITE_STALL, write_frame};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::process::ChildStdin;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::io::AsyncWrite;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
 
 use crate::app::App;
 use crate::commands;
 use crate::dto::error::CommandError;
-use crate::link::{AskId, ChannelId, ToWindow};
+use crate::link::{AskId, ChannelId, MAX_LINE, ToWindow};
 
+/// Lines that wait to be written.
+const LINES: usize = 8;
+/// A question of more bytes has no other beside it.
+const LARGE: usize = 1 << 20;
 /// Questions that are answered at the same time; the next waits, and whatever comes behind it.
 const ANSWERED_AT_ONCE: usize = 64;
 
-/// The line to one window. Whoever has something to say writes it, one at a time.
+/// The line to one window. A task of its own writes, whole lines only: whoever gives up while it waits has said nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Page(Arc<Line>);
 
 #[derive(Debug)]
 struct Line {
     app: Arc<App>,
-    /// `None` once the window is to end.
-    writer: Mutex<Option<ChildStdin>>,
+    lines: mpsc::Sender<Vec<u8>>,
+    /// The window is to end.
+    over: CancellationToken,
     places: Arc<Semaphore>,
     listens: AtomicBool,
 }
 
 impl Page {
-    pub(super) fn new(app: Arc<App>, writer: ChildStdin) -> Self {
+    pub(super) fn new(app: Arc<App>, writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (lines, written) = mpsc::channel(LINES);
+        let over = CancellationToken::new();
+        app.spawn(write(writer, written, over.clone()));
         let places = Arc::new(Semaphore::new(ANSWERED_AT_ONCE));
-        Self(Arc::new(Line { app, writer: Mutex::new(Some(writer)), places, listens: AtomicBool::new(false) }))
+        Self(Arc::new(Line { app, lines, over, places, listens: AtomicBool::new(false) }))
     }
 
-    /// Answers in the background, as soon as there is a place.
+    /// Answers in the background, as soon as there is a place; what is large is answered before the next is read.
     pub(super) async fn asked(&self, id: AskId, request: Box<RawValue>) {
         let Ok(place) = Arc::clone(&self.0.places).acquire_owned().await else { return };
+        if request.get().len() > LARGE {
+            return self.answer(id, &request).await;
+        }
         let page = self.clone();
         self.0.app.spawn(async move {
-            let answer = commands::answer(&page.0.app, &page, &request).await.map_err(|refusal| raw(&refusal));
-            if let Err(failure) = page.send(&ToWindow::Answer { id, answer }).await {
-                debug!(%failure, "the window has gone without its answer");
-            }
+            page.answer(id, &request).await;
             drop(place);
         });
     }
 
+    async fn answer(&self, id: AskId, request: &RawValue) {
+        let answer = commands::answer(&self.0.app, self, request).await.map_err(|refusal| raw(&refusal));
+        let sent = match self.send(&ToWindow::Answer { id, answer }).await {
+            Err(failure) if failure.kind() == io::ErrorKind::InvalidInput => {
+                let refusal = CommandError::new("too_large", "That is too much to show at once.");
+                self.send(&ToWindow::Answer { id, answer: Err(raw(&refusal)) }).await
+            }
+            sent => sent,
+        };
+        if let Err(failure) = sent {
+            debug!(%failure, "the window has gone without its answer");
+        }
+    }
+
+    /// Cancel-safe. Waits for a window that reads slowly.
     pub(crate) async fn send(&self, message: &ToWindow) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        let mut writer = self.0.writer.lock().await;
-        let open = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        let written = write_frame(open, &line, WRITE_STALL).await;
-        if written.is_err() {
-            // Half a line would be taken for the beginning of the next.
-            *writer = None;
+        if line.len() > MAX_LINE {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        written
+        line.push(b'\n');
+        self.0.lines.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     /// The page listens from now on: it may be sent where the tray wanted it.
@@ -84,8 +104,24 @@ impl Page {
         Channel { page: self.clone(), id }
     }
 
-    pub(super) async fn close(&self) {
-        *self.0.writer.lock().await = None;
+    /// Its input ends, and so does the window.
+    pub(super) fn close(&self) {
+        self.0.over.cancel();
+    }
+}
+
+async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Vec<u8>>, over: CancellationToken) {
+    let written = async {
+        while let Some(line) = lines.recv().await {
+            write_frame(&mut writer, &line, WRITE_STALL).await?;
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        written = written => if let Err(failure) = written {
+            debug!(%failure, "the window does not listen");
+        },
+        () = over.cancelled() => {}
     }
 }
 
@@ -120,5 +156,68 @@ fn raw(value: &impl Serialize) -> Box<RawValue> {
 impl From<io::Error> for CommandError {
     fn from(failure: io::Error) -> Self {
         Self::new("internal", failure.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sandtray_core::codec::{Frame, Frames};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Less than a line of the tests.
+    const PIPE: usize = 1024;
+
+    fn page() -> (Page, Frames<tokio::io::DuplexStream>) {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        (Page::new(App::new(true), ours), Frames::new(theirs))
+    }
+
+    async fn next(frames: &mut Frames<tokio::io::DuplexStream>) -> Value {
+        match frames.next().await.unwrap() {
+            Some(Frame::Line(line)) => serde_json::from_slice(&line).unwrap(),
+            end => panic!("{end:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_gives_up_while_it_waits_leaves_no_half_line() {
+        let (page, mut frames) = page();
+        let long = "x".repeat(4 * PIPE);
+        let channel = |name: &str| page.channel(name.into());
+        for _ in 0..2 * LINES {
+            // Given up in the middle of a line, or before it.
+            let _ = tokio::time::timeout(Duration::from_millis(1), channel("a").send(&long)).await;
+        }
+        let end = tokio::spawn(channel("a").end());
+        let mut last = next(&mut frames).await;
+        while last.get("tell").is_some() {
+            assert_eq!(last["tell"]["message"], json!(long));
+            last = next(&mut frames).await;
+        }
+        assert_eq!(last, json!({ "end": { "channel": "a" } }));
+        end.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_is_too_long_for_the_window_is_refused_in_words() {
+        let (page, _frames) = page();
+        let refused = page.channel("a".into()).send(&"x".repeat(MAX_LINE)).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_is_not_understood_is_answered() {
+        let (page, mut frames) = page();
+        let request = RawValue::from_string(r#"{"command":"dance","args":{}}"#.into()).unwrap();
+        page.asked(7, request).await;
+        let answer = next(&mut frames).await;
+        assert_eq!(
+            (&answer["answer"]["id"], &answer["answer"]["answer"]["Err"]["code"]),
+            (&json!(7), &json!("invalid_params"))
+        );
     }
 }

@@ -12,8 +12,8 @@ use sandtray_core::codec::{Frame, Frames};
 use thiserror::Error;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
-use tracing::{debug, error, warn};
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{error, warn};
 
 use super::page::Page;
 use crate::app::App;
@@ -21,8 +21,18 @@ use crate::link::{FromWindow, MAX_LINE, OTHER_VERSION, PROGRAM, ToWindow, VERSIO
 use crate::notify;
 use crate::notify::notice::Notice;
 
+/// A window that was asked to the front and does not come hangs: another takes its place.
+const ANSWERING: Duration = Duration::from_secs(15);
 /// A window that is to end takes no longer.
 const CLOSING: Duration = Duration::from_secs(2);
+
+/// What desktops of Wayland and of X11 call it.
+const LEAVES: [&str; 2] = ["XDG_ACTIVATION_TOKEN", "DESKTOP_STARTUP_ID"];
+
+/// The desktop's leave to come to the front that this process was started with.
+pub(crate) fn own_leave() -> Option<String> {
+    LEAVES.iter().find_map(|name| std::env::var(name).ok()).filter(|leave| !leave.is_empty())
+}
 
 /// Returns when the window has gone.
 pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mut leave: Option<String>) {
@@ -37,7 +47,7 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
         app.desk.views.end();
         let mut window = app.window.lock();
         asked_for +=
-            std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front)).count();
+            std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front { .. })).count();
         // Asked for while it was closing: once more.
         if asked_for == 0 || app.desk.quit.is_cancelled() {
             *window = None;
@@ -55,12 +65,14 @@ async fn show(
 ) -> Result<(), Failure> {
     let (mut child, stdin, stdout) = start(leave)?;
     let page = Page::new(Arc::clone(app), stdin);
-    if let Err(failure) = listen(app, &page, stdout, wishes, asked_for).await {
-        debug!(%failure, "the line to the window broke");
+    tokio::select! {
+        heard = listen(app, &page, stdout, wishes, asked_for) => if let Err(failure) = heard {
+            warn!(%failure, "the window is given up");
+        },
+        () = app.desk.quit.cancelled() => {}
     }
     app.window.focus(false);
-    // Its input ends, and so does it.
-    page.close().await;
+    page.close();
     match timeout(CLOSING, child.wait()).await {
         Ok(Ok(status)) if status.success() || was_told_to_end(status) => Ok(()),
         Ok(Ok(status)) if status.code() == Some(OTHER_VERSION.into()) => Err(Failure::OtherVersion),
@@ -103,6 +115,7 @@ async fn listen(
     let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
     page.send(&ToWindow::Show { theme, version: VERSION.into() }).await?;
     let mut lines = Frames::with_cap(stdout, MAX_LINE);
+    let mut due = None;
     loop {
         tokio::select! {
             line = lines.next() => match line? {
@@ -111,6 +124,7 @@ async fn listen(
                     Ok(FromWindow::Focus(focused)) => app.window.focus(focused),
                     Ok(FromWindow::InFront) => {
                         *asked_for = asked_for.saturating_sub(1);
+                        due = due.filter(|_| *asked_for > 0);
                         page.send_on().await?;
                     }
                     Err(failure) => warn!(%failure, "the window said what is not understood"),
@@ -119,10 +133,15 @@ async fn listen(
                 None => return Ok(()),
             },
             Some(wish) = wishes.recv() => {
-                *asked_for += usize::from(matches!(wish, ToWindow::Front));
+                if let ToWindow::Front { .. } = wish {
+                    *asked_for += 1;
+                    due = due.or_else(|| Some(Instant::now() + ANSWERING));
+                }
                 page.send(&wish).await?;
             }
-            () = app.desk.quit.cancelled() => return Ok(()),
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not come to the front"));
+            }
         }
     }
 }
@@ -137,9 +156,12 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     // By a name that the desktop knows.
     #[cfg(target_os = "linux")]
     command.arg0(crate::link::name());
-    if let Some(leave) = leave {
-        // By either name, as desktops of Wayland and of X11 have it.
-        command.env("XDG_ACTIVATION_TOKEN", &leave).env("DESKTOP_STARTUP_ID", leave);
+    // The app's own are those of its start, and used up.
+    for name in LEAVES {
+        match &leave {
+            Some(leave) => command.env(name, leave),
+            None => command.env_remove(name),
+        };
     }
     let failed = |failure: io::Error| io::Error::new(failure.kind(), format!("{}: {failure}", program.display()));
     let mut child = command.spawn().map_err(failed)?;

@@ -8,6 +8,7 @@ pub mod notifications;
 pub mod screen;
 pub mod tray;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -149,19 +150,47 @@ impl Desktop {
     pub async fn app_with(&self, arguments: &[&str]) -> App {
         let mut command = Command::new(built("sandtray-app"));
         self.environment(command.args(arguments));
-        App { child: command.spawn().expect("the app starts") }
+        App { child: command.spawn().expect("the app starts"), _folder: None }
+    }
+
+    /// The app with another program in its window's place: a script, which also has a file of its own to write to, `$1`.
+    pub async fn app_with_window(&self, script: &str) -> App {
+        let folder =
+            tempfile::tempdir_in(built("sandtray-app").parent().expect("a folder")).expect("a folder beside it");
+        let app = folder.path().join("sandtray-app");
+        std::fs::hard_link(built("sandtray-app"), &app).expect("another name for the app");
+        let window = folder.path().join("sandtray-window");
+        let file = self.home().join("window");
+        let script = format!("#!/bin/sh\nset -- '{}'\n{script}\n", file.display());
+        std::fs::write(&window, script).expect("a script");
+        std::fs::set_permissions(&window, std::fs::Permissions::from_mode(0o700)).expect("a script that can be run");
+        let mut command = Command::new(app);
+        self.environment(&mut command);
+        let child = command.spawn().expect("the app starts");
+        App { child, _folder: Some(folder) }
+    }
+
+    /// What [`Self::app_with_window`]'s script has written, by lines.
+    pub fn window_wrote(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.home().join("window")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// The same, and what it and WebKit complain of goes there.
     pub fn app_saying(&self, complaints: impl Into<Stdio>) -> App {
         let mut command = Command::new(built("sandtray-app"));
         self.environment(&mut command);
-        App { child: command.stderr(complaints).spawn().expect("the app starts") }
+        App { child: command.stderr(complaints).spawn().expect("the app starts"), _folder: None }
     }
 
     /// As when the owner logs out.
     pub async fn lose_screen(&mut self) {
         self.screen.kill().await.expect("a screen that can be ended");
+    }
+
+    /// What shows trays here takes calls and answers none, or answers again those that come.
+    pub fn hang_tray(&self, hangs: bool) {
+        self.watcher.hang(hangs);
     }
 
     /// From now on nobody here shows what is in a tray.
@@ -195,6 +224,8 @@ impl Desktop {
 
 pub struct App {
     pub child: Child,
+    /// Where it lies, if that is a place of its own.
+    _folder: Option<TempDir>,
 }
 
 impl App {

@@ -1,6 +1,8 @@
 //! The desktop's side of a tray: the host that icons register with, and a hand that reads and presses their menu.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Mutex;
 use tokio::sync::mpsc;
@@ -16,7 +18,10 @@ const ITEM: &str = "/StatusNotifierItem";
 /// Registrations that wait for a test to look at them.
 const REGISTRATIONS: usize = 16;
 
-pub struct Watcher(Mutex<Registered>);
+pub struct Watcher {
+    registered: Mutex<Registered>,
+    hangs: Arc<AtomicBool>,
+}
 
 struct Registered {
     registrations: mpsc::Receiver<(String, String)>,
@@ -24,14 +29,21 @@ struct Registered {
     seen: HashSet<String>,
 }
 
-struct Host(mpsc::Sender<(String, String)>);
+struct Host {
+    registrations: mpsc::Sender<(String, String)>,
+    /// Takes calls and answers none, as a panel that hangs.
+    hangs: Arc<AtomicBool>,
+}
 
 #[interface(name = "org.kde.StatusNotifierWatcher")]
 impl Host {
     /// By the specification an item passes its name on the bus; the path is always the same.
     async fn register_status_notifier_item(&self, service: String, #[zbus(header)] header: Header<'_>) {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         let sender = header.sender().map(ToString::to_string).unwrap_or_default();
-        let _ = self.0.send((sender, service)).await;
+        let _ = self.registrations.send((sender, service)).await;
     }
 
     async fn register_status_notifier_host(&self, _service: String) {}
@@ -55,9 +67,15 @@ impl Host {
 impl Watcher {
     pub async fn serve(connection: &Connection) -> Self {
         let (sender, receiver) = mpsc::channel(REGISTRATIONS);
-        connection.object_server().at("/StatusNotifierWatcher", Host(sender)).await.expect("a place for the host");
+        let hangs = Arc::new(AtomicBool::new(false));
+        let host = Host { registrations: sender, hangs: Arc::clone(&hangs) };
+        connection.object_server().at("/StatusNotifierWatcher", host).await.expect("a place for the host");
         connection.request_name(NAME).await.expect("the host's name");
-        Self(Mutex::new(Registered { registrations: receiver, seen: HashSet::new() }))
+        Self { registered: Mutex::new(Registered { registrations: receiver, seen: HashSet::new() }), hangs }
+    }
+
+    pub fn hang(&self, hangs: bool) {
+        self.hangs.store(hangs, Ordering::Relaxed);
     }
 
     pub async fn end(&self, connection: &Connection) {
@@ -65,7 +83,7 @@ impl Watcher {
     }
 
     pub async fn next(&self, connection: &Connection) -> Tray {
-        let mut registered = self.0.lock().await;
+        let mut registered = self.registered.lock().await;
         let (owner, service) = loop {
             let next = timeout(PATIENCE, registered.registrations.recv()).await.expect("an icon in the tray");
             let (owner, service) = next.expect("a host");

@@ -93,3 +93,27 @@ async fn a_live_run_is_watched_with_what_it_printed_before() {
     sandtray_tests::rig::eventually("the end", seen("return window.seen.at(-1)?.kind === 'ended'")).await;
     tray.press("Quit").await;
 }
+
+/// Runs that are over before the window can watch them are many on a busy day.
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_that_come_too_late_use_nothing_up() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let opening = async {
+        let tray = desktop.tray().await;
+        tray.press("Open Sandtray").await;
+        tray
+    };
+    let (window, tray) = tokio::join!(Window::of(&desktop), opening);
+    let late = window
+        .promised(
+            "const [done] = arguments; const { invoke } = window.__TAURI_INTERNALS__; (async () => { \
+             const codes = {}; \
+             for (let n = 0; n < 300; n++) await invoke('watch_run', { runId: '0'.repeat(32), channel: `__CHANNEL__:${n + 1}` }) \
+                 .catch(error => codes[error.code] = (codes[error.code] ?? 0) + 1); \
+             return codes; })().then(done)",
+            Vec::new(),
+        )
+        .await;
+    assert_eq!(late, json!({ "no_such_run": 300 }));
+    tray.press("Quit").await;
+}

@@ -1,11 +1,11 @@
 //! The window is a program of its own: what the app is without it, and what becomes of either when the other goes.
 
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::driver::Window;
-use sandtray_tests::desktop::screen::{Screen, classes, close_windows, copied};
+use sandtray_tests::desktop::screen::{classes, close_windows, copied};
 use sandtray_tests::desktop::{App, Desktop};
 use sandtray_tests::rig::{PATIENCE, built, eventually};
 use serde_json::json;
@@ -86,19 +86,63 @@ async fn no_window_outlives_its_app() {
     eventually("the window has gone", || async { !there() }).await;
 }
 
+/// It says that it was started, and what it is told.
+const NOTES: &str = "echo started >>$1; while read -r line; do echo \"$line\" >>$1";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_that_is_asked_for_while_it_closes_comes_again() {
     let desktop = Desktop::used().await;
-    let app = desktop.app().await;
+    // Closing: it ends when it is asked to the front, without a word.
+    let app = desktop.app_with_window(&format!("{NOTES}; case $line in *front*) exit 0;; esac; done")).await;
     let tray = desktop.tray().await;
-    for _ in 0..3 {
-        tray.press("Open Sandtray").await;
-        let screen = Screen::open(&desktop.framebuffer()).expect("a picture of the screen");
-        let painted =
-            tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.expect("no panic");
-        assert!(painted.expect("a picture of the screen").is_some(), "the window has nothing in it");
-        close(&desktop).await;
-    }
+    let started = || desktop.window_wrote().iter().filter(|line| *line == "started").count();
+    tray.press("Open Sandtray").await;
+    eventually("it is told to show itself", || async { desktop.window_wrote().len() == 2 }).await;
+    let show = &desktop.window_wrote()[1];
+    assert_eq!(*show, format!("{{\"show\":{{\"theme\":\"system\",\"version\":\"{}\"}}}}", env!("CARGO_PKG_VERSION")));
+    tray.press("Open Sandtray").await;
+    eventually("it is started again", || async { started() == 2 }).await;
+    tray.press("Quit").await;
+    app.ended().await;
+    assert_eq!(started(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_hangs_is_replaced_when_it_is_asked_for() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app_with_window(&format!("{NOTES}; done; exec sleep 1000")).await;
+    let tray = desktop.tray().await;
+    tray.press("Open Sandtray").await;
+    eventually("it is told to show itself", || async { desktop.window_wrote().len() == 2 }).await;
+    tray.press("Open Sandtray").await;
+    let started = || desktop.window_wrote().iter().filter(|line| *line == "started").count();
+    eventually("another takes its place", || async { started() == 2 }).await;
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_cannot_open_is_told_to_those_too_who_want_no_news() {
+    let desktop = Desktop::with(Settings { notifications: false, ..Settings::default() }).await;
+    let app = desktop.app_with_window("exit 7").await;
+    let tray = desktop.tray().await;
+    tray.press("Open Sandtray").await;
+    let body = desktop.notifications.until("The window is not there").await;
+    assert!(body.contains("exit status: 7"), "{body}");
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panel_that_hangs_keeps_nobody_waiting_and_is_asked_again() {
+    let desktop = Desktop::used().await;
+    desktop.hang_tray(true);
+    let app = desktop.app().await;
+    // There is no tray yet, so the window opens by itself.
+    opened(&app).await;
+    desktop.hang_tray(false);
+    let tray = desktop.tray().await;
+    tray.until("Off").await;
     tray.press("Quit").await;
     app.ended().await;
 }
@@ -112,7 +156,10 @@ async fn what_was_copied_is_there_when_the_window_has_gone() {
     window.invoke("copy_text", json!({ "text": TEXT })).await.expect("copied");
     close(&desktop).await;
     eventually("no window is left", || async { close_windows(desktop.display()).expect("a screen") == 0 }).await;
-    assert_eq!(copied(desktop.display()).expect("a screen"), TEXT);
+    let display = desktop.display().to_owned();
+    let pasting = tokio::task::spawn_blocking(move || copied(&display));
+    let pasted = timeout(PATIENCE, pasting).await.expect("an answer in time").expect("no panic").expect("a screen");
+    assert_eq!(pasted, TEXT);
     tray.press("Quit").await;
     eventually("it has gone", || async { !tray.lives().await }).await;
 }
@@ -138,7 +185,12 @@ async fn where_there_is_no_tray_the_window_opens_at_the_start_but_not_at_login()
     desktop.lose_tray().await;
     let app = desktop.app_with(&["--background"]).await;
     desktop.agent().await.call("hello", json!({ "name": "a robot" })).await.expect("hello");
-    assert!(app.descendants().is_empty(), "{:?}", app.descendants());
+    // A window would be on its way by now.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(1) {
+        assert!(app.descendants().is_empty(), "{:?}", app.descendants());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     // Whoever starts it by hand then wants to see it.
     desktop.app().await.ended().await;
     opened(&app).await;
