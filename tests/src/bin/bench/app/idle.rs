@@ -1,6 +1,5 @@
 //! What it costs to have it in the tray, switched on, while nothing happens: before its window was ever opened, and after it
-//! was opened and closed. On a screen where another GTK program has been, as on any desktop: the first one finds out what the
-//! screen can do and loads the graphics driver for it, which is a row of its own.
+//! was opened and closed.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -28,14 +27,7 @@ pub(crate) async fn measure() -> Value {
     let app = desktop.app_saying(Stdio::null());
     let tray = desktop.tray().await;
     tray.until("Ready").await;
-    let first = row("the first GTK program of a screen", &app, SETTLED).await;
-    tray.press("Quit").await;
-    app.ended().await;
-
-    let app = desktop.app_saying(Stdio::null());
-    let tray = desktop.tray().await;
-    tray.until("Ready").await;
-    let unopened = row("in the tray, never opened", &app, WHILE).await;
+    let unopened = row("in the tray, never opened", &app).await;
     let screen = Screen::open(&desktop.framebuffer()).unwrap();
     tray.press("Open Sandtray").await;
     let painted = tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.unwrap().unwrap();
@@ -43,21 +35,21 @@ pub(crate) async fn measure() -> Value {
     let open = Figures::of(app.child.id().unwrap());
     close_windows(desktop.display()).unwrap();
     eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
-    let closed = row("in the tray, opened and closed", &app, WHILE).await;
+    let closed = row("in the tray, opened and closed", &app).await;
     println!("with the window open: {:.1} MB in {} processes", open.proportional, open.names.len());
     tray.press("Quit").await;
     app.ended().await;
     json!({
-        "first_of_its_screen": first, "never_opened": unopened, "opened_and_closed": closed,
+        "never_opened": unopened, "opened_and_closed": closed,
         "open": { "pss_mb": round(open.proportional), "processes": open.names.len() },
     })
 }
 
-async fn row(what: &str, app: &App, watched: Duration) -> Value {
+async fn row(what: &str, app: &App) -> Value {
     let pid = app.child.id().unwrap();
     tokio::time::sleep(SETTLED).await;
     let begun = Figures::of(pid).cpu;
-    tokio::time::sleep(watched).await;
+    tokio::time::sleep(WHILE).await;
     let figures = Figures::of(pid);
     let cpu = figures.cpu.saturating_sub(begun).as_millis();
     let (memory, anonymous) = (figures.proportional, figures.anonymous);
@@ -65,10 +57,10 @@ async fn row(what: &str, app: &App, watched: Duration) -> Value {
         "{what:<34} {memory:>6.1} MB {anonymous:>6.1} MB {:>10} {:>9} {cpu:>5} ms in {} s",
         figures.names.len(),
         figures.webviews(),
-        watched.as_secs()
+        WHILE.as_secs()
     );
     json!({
         "pss_mb": round(memory), "anonymous_mb": round(anonymous), "processes": figures.names, "webviews": figures.webviews(),
-        "cpu_ms": cpu, "seconds": watched.as_secs(),
+        "cpu_ms": cpu, "seconds": WHILE.as_secs(),
     })
 }

@@ -32,7 +32,7 @@ pub(crate) async fn measure() -> Value {
         let tray = desktop.tray().await;
         tray.until("Ready").await;
         let open = tray.find("Open Sandtray").await;
-        // The first of all is the first GTK program of its screen, which costs it a second look at the graphics driver.
+        // The first window of all is the first GTK program of its screen, and looks at the graphics driver, once for all.
         let painted = watched(&desktop, &app, tray.press_entry(open)).await;
         if round > 0 {
             first.add(painted);
