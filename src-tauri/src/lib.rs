@@ -128,7 +128,8 @@ fn first(runtime: &Runtime) -> Result<Option<Option<Listener>>, String> {
     }
 }
 
-fn log() {
+/// To stderr, for the app as for its window.
+pub fn log() {
     let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -24,7 +24,6 @@ use tauri::{
 };
 use tauri_plugin_window_state::StateFlags;
 use tracing::{error, warn};
-use tracing_subscriber::EnvFilter;
 
 use line::Incoming;
 use page::Page;
@@ -35,11 +34,9 @@ const LABEL: &str = "main";
 const NAVIGATE: &str = "navigate";
 const AT_LATEST: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(3);
-/// As for the app.
-const LOG: &str = "SANDTRAY_LOG";
 
 fn main() -> ExitCode {
-    log();
+    sandtray_app::log();
     let (incoming, page, theme) = match begin() {
         Ok(Begun::Here(incoming, page, theme)) => (incoming, page, theme),
         Ok(Begun::OtherVersion(version)) => {
@@ -220,13 +217,4 @@ fn set_theme(window: &WebviewWindow, theme: Theme) -> tauri::Result<()> {
         Theme::Light => Some(tauri::Theme::Light),
         Theme::Dark => Some(tauri::Theme::Dark),
     })
-}
-
-fn log() {
-    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
 }

@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::Desktop;
+use super::tray::Tray;
 use crate::rig::{PATIENCE, built, eventually};
 
 /// Between two looks at the page.
@@ -48,6 +49,16 @@ impl Window {
         let window = Self { client, _driver: driver };
         window.find("[aria-label='Places']").await;
         window
+    }
+
+    /// Starts the app, which was started before, and opens its window from the tray.
+    pub async fn from_tray(desktop: &Desktop) -> (Self, Tray) {
+        let pressing = async {
+            let tray = desktop.tray().await;
+            tray.press("Open Sandtray").await;
+            tray
+        };
+        tokio::join!(Self::of(desktop), pressing)
     }
 
     pub async fn find(&self, css: &str) -> Element {

@@ -98,12 +98,7 @@ async fn a_live_run_is_watched_with_what_it_printed_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_that_come_too_late_use_nothing_up() {
     let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
-    let opening = async {
-        let tray = desktop.tray().await;
-        tray.press("Open Sandtray").await;
-        tray
-    };
-    let (window, tray) = tokio::join!(Window::of(&desktop), opening);
+    let (window, tray) = Window::from_tray(&desktop).await;
     let late = window
         .promised(
             "const [done] = arguments; const { invoke } = window.__TAURI_INTERNALS__; (async () => { \

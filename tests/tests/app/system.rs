@@ -58,12 +58,7 @@ async fn what_is_copied_can_be_pasted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_saved_where_the_owner_says_in_the_systems_dialog() {
     let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
-    let opening = async {
-        let tray = desktop.tray().await;
-        tray.press("Open Sandtray").await;
-        tray
-    };
-    let (window, tray) = tokio::join!(Window::of(&desktop), opening);
+    let (window, tray) = Window::from_tray(&desktop).await;
     tray.until("Ready").await;
     let mut agent = desktop.agent().await;
     let result = agent.run(told("shell", "mkdir out/plots; printf 'a\\0b\\377' >out/plots/data.bin")).await;
