@@ -7,6 +7,7 @@
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
 mod line;
+mod pace;
 mod page;
 mod save;
 mod stdio;
@@ -26,6 +27,7 @@ use tauri_plugin_window_state::StateFlags;
 use tracing::{error, warn};
 
 use line::Incoming;
+use pace::Pace;
 use page::Page;
 use sandtray_app::link::{FromWindow, OTHER_VERSION, ToWindow, VERSION};
 
@@ -140,24 +142,37 @@ fn show_at_latest(window: &WebviewWindow) -> io::Result<()> {
 
 /// Until the app has gone, or wants the window gone.
 fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
-    loop {
-        match incoming.next() {
-            Ok(Some(message)) => {
-                if let Err(failure) = hear(app, message, page) {
-                    warn!(%failure, "what the app wanted could not be done");
-                }
-            }
-            Ok(None) => break,
-            Err(failure) => {
-                error!(%failure, "the line to the app broke");
-                break;
-            }
+    let code = match hear_all(app, &mut incoming, page) {
+        Ok(()) => 0,
+        Err(failure) => {
+            error!(%failure, "the window ends");
+            1
         }
-    }
-    app.exit(0);
+    };
+    app.exit(code);
     // A main thread that hangs does not hear of it.
     thread::sleep(ENDING);
-    std::process::exit(0);
+    std::process::exit(code);
+}
+
+fn hear_all(app: &AppHandle, incoming: &mut Incoming, page: &Arc<Page>) -> io::Result<()> {
+    let mut pace = Pace::default();
+    while let Some(message) = incoming.next()? {
+        let told = match &message {
+            ToWindow::Tell { message, .. } => message.get().len(),
+            ToWindow::Answer { .. }
+            | ToWindow::End { .. }
+            | ToWindow::Front { .. }
+            | ToWindow::Go(_)
+            | ToWindow::Show { .. }
+            | ToWindow::Theme(_) => 0,
+        };
+        if let Err(failure) = hear(app, message, page) {
+            warn!(%failure, "what the app wanted could not be done");
+        }
+        pace.told(app, told)?;
+    }
+    Ok(())
 }
 
 fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<()> {

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::Desktop;
 use super::tray::Tray;
+use super::{Desktop, Process, WINDOW};
 use crate::rig::{PATIENCE, built, eventually};
 
 /// Between two looks at the page.
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub struct Window {
     client: Client,
-    _driver: Child,
+    driver: Child,
 }
 
 impl Window {
@@ -46,7 +46,7 @@ impl Window {
         let driver_url = format!("http://127.0.0.1:{port}");
         let client =
             timeout(PATIENCE, builder.connect(&driver_url)).await.expect("a window in time").expect("a window");
-        let window = Self { client, _driver: driver };
+        let window = Self { client, driver };
         window.find("[aria-label='Places']").await;
         window
     }
@@ -59,6 +59,12 @@ impl Window {
             tray
         };
         tokio::join!(Self::of(desktop), pressing)
+    }
+
+    /// The window's own process.
+    pub fn program(&self) -> u32 {
+        let started = Process::descendants(self.driver.id().expect("it runs"));
+        started.iter().find(|process| process.name == WINDOW).expect("a window").pid
     }
 
     pub async fn find(&self, css: &str) -> Element {

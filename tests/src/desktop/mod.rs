@@ -28,6 +28,9 @@ use tray::{Tray, Watcher};
 /// Quit takes no longer than five seconds; a busy machine a little.
 const QUIT_PATIENCE: Duration = Duration::from_secs(15);
 
+/// The window's program.
+const WINDOW: &str = "sandtray-window";
+
 static TURN: Mutex<()> = Mutex::const_new(());
 
 pub struct Desktop {
@@ -231,19 +234,12 @@ pub struct App {
 impl App {
     /// The processes that it has started and those that these have: the window's, and a browser's for it.
     pub fn descendants(&self) -> Vec<Process> {
-        let mut found: Vec<Process> = Vec::new();
-        let mut parents = vec![self.child.id().expect("it runs")];
-        while let Some(parent) = parents.pop() {
-            let children = Process::children(parent);
-            parents.extend(children.iter().map(|child| child.pid));
-            found.extend(children);
-        }
-        found
+        Process::descendants(self.child.id().expect("it runs"))
     }
 
     /// The window's own process, where it is open.
     pub fn window(&self) -> Option<u32> {
-        self.descendants().iter().find(|process| process.name == "sandtray-window").map(|process| process.pid)
+        self.descendants().iter().find(|process| process.name == WINDOW).map(|process| process.pid)
     }
 
     /// The process of the window's page.
@@ -272,6 +268,24 @@ pub struct Process {
 }
 
 impl Process {
+    pub fn descendants(ancestor: u32) -> Vec<Self> {
+        let mut found: Vec<Self> = Vec::new();
+        let mut parents = vec![ancestor];
+        while let Some(parent) = parents.pop() {
+            let children = Self::children(parent);
+            parents.extend(children.iter().map(|child| child.pid));
+            found.extend(children);
+        }
+        found
+    }
+
+    /// Mebibytes, with a fair share of what is shared with others.
+    pub fn memory(pid: u32) -> f64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process that is there");
+        let line = rollup.lines().find(|line| line.starts_with("Pss:")).expect("a figure");
+        line.split_whitespace().nth(1).and_then(|figure| figure.parse::<f64>().ok()).expect("a number") / 1024.0
+    }
+
     fn children(parent: u32) -> Vec<Self> {
         let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
         let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

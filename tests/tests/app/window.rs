@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::desktop::screen::{classes, close_windows, copied};
-use sandtray_tests::desktop::{App, Desktop};
+use sandtray_tests::desktop::{App, Desktop, Process};
 use sandtray_tests::rig::{PATIENCE, built, eventually};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -216,6 +216,32 @@ async fn a_start_while_the_one_before_is_quitting_waits_for_it() {
     tray.until("Ready").await;
     tray.press("Quit").await;
     second.ended().await;
+}
+
+/// What the page has not taken yet waits with the app, which leaves out what is too much.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_page_does_not_fill_the_memory_with_what_a_program_prints() {
+    const BUSY: &str = "const end = performance.now() + 6000; while (performance.now() < end); return 1";
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    window.click("[aria-label='Places'] button:nth-child(2)").await;
+    let mut agent = desktop.agent().await;
+    let mut noisy = told("shell", "while :; do head -c 100000 /dev/zero | tr '\\0' '\\1'; done");
+    noisy["overflow"] = json!("truncate");
+    let run = agent.send("code.run", noisy).await;
+    agent.notification("code.started").await;
+    tray.press("Shell for").await;
+    window.find("button[aria-label^='Stop ']").await;
+    let program = window.program();
+    let before = Process::memory(program);
+    assert_eq!(window.script(BUSY).await, 1);
+    let grown = Process::memory(program) - before;
+    assert!(grown < 24.0, "{grown:.0} MB more");
+    // And it goes on when the page does.
+    window.click("button[aria-label^='Stop ']").await;
+    assert_eq!(agent.reply(run).await.expect("a result")["status"], "cancelled");
+    tray.press("Quit").await;
 }
 
 /// As after an update, while the app of before still runs.
