@@ -72,7 +72,7 @@ pub(crate) async fn measure() -> Value {
 
 /// In a page that was loaded anew: one that was there before still has its rows.
 async fn open(window: &Window) -> Duration {
-    window.script("window.old = true; location.reload()").await;
+    window.script("window.old = true; setTimeout(() => location.reload())").await;
     eventually("the page is another one", || async { window.script("return window.old").await.is_null() }).await;
     window.find("[aria-label='Places']").await;
     window.until("Run code in isolation").await;
