@@ -4,8 +4,10 @@ mod desktop;
 pub(crate) mod notice;
 
 use std::collections::HashSet;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
 use sandtray_core::event::{Event, LiveRun};
@@ -22,6 +24,8 @@ use notice::{Gate, Notice, Why};
 
 /// Clients that are remembered as known; others are looked up in the history again.
 const KNOWN_CLIENTS: usize = 256;
+/// A notice of a start that failed waits no longer for the desktop.
+const NO_START: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub(crate) struct Gatekeeper(Mutex<Gate>);
@@ -38,9 +42,19 @@ pub(crate) fn tell(app: &App, notice: Notice) {
     }
 }
 
-/// Without an app to ask: one that cannot start tells whoever has started it from a menu.
+/// Without an app to ask: one that cannot start tells whoever has started it from a menu. A desktop that does not answer is not
+/// waited for.
 pub(crate) fn tell_of_no_start(why: &str) {
-    desktop::show("Sandtray cannot start", why);
+    let (told, telling) = sync_channel::<()>(0);
+    let why = why.to_owned();
+    let thread = thread::Builder::new().name("notice".into()).spawn(move || {
+        desktop::show("Sandtray cannot start", &why);
+        drop(told);
+    });
+    if thread.is_ok() {
+        // An error either way: nobody says anything, but the end of the thread is heard.
+        let _over = telling.recv_timeout(NO_START);
+    }
 }
 
 /// Returns when the service is over.
