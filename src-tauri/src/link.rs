@@ -1,8 +1,6 @@
 //! What crosses between the app and its window, a program of its own: one JSON value a line, over the window's standard input and
 //! output. No other program has an end of it, and it ends with the app: no window outlives that.
 
-use std::ffi::OsStr;
-
 use sandtray_core::settings::Theme;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -82,6 +80,4 @@ pub const RETURNED_FILE: &str = "returned_file";
 pub const SAVE_FILE: &str = "save_file";
 
 /// What the window is started as: a desktop knows by this name whose window it is.
-pub fn name() -> &'static OsStr {
-    OsStr::new("sandtray-app")
-}
+pub const NAME: &str = "sandtray-app";

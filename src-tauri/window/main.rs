@@ -158,15 +158,7 @@ fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
 fn hear_all(app: &AppHandle, incoming: &mut Incoming, page: &Arc<Page>) -> io::Result<()> {
     let mut pace = Pace::default();
     while let Some(message) = incoming.next()? {
-        let told = match &message {
-            ToWindow::Tell { message, .. } => message.get().len(),
-            ToWindow::Answer { .. }
-            | ToWindow::End { .. }
-            | ToWindow::Front { .. }
-            | ToWindow::Go(_)
-            | ToWindow::Show { .. }
-            | ToWindow::Theme(_) => 0,
-        };
+        let told = if let ToWindow::Tell { message, .. } = &message { message.get().len() } else { 0 };
         if let Err(failure) = hear(app, message, page) {
             warn!(%failure, "what the app wanted could not be done");
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sandtray_app::dto::error::CommandError;
 use sandtray_app::link::{AskId, ChannelId, FromWindow, MAX_ASKED, MAX_REQUEST, RETURNED_FILE, SAVE_FILE};
@@ -128,7 +128,7 @@ impl Page {
         Ok(Some(name.to_owned()))
     }
 
-    pub(crate) fn answered(self: &Arc<Self>, app: &AppHandle, id: AskId, answer: Result<Box<RawValue>, Box<RawValue>>) {
+    pub(crate) fn answered(&self, app: &AppHandle, id: AskId, answer: Result<Box<RawValue>, Box<RawValue>>) {
         let Some(asker) = lock(&self.waiting).remove(&id) else {
             warn!(id, "an answer to nothing");
             return;

@@ -155,7 +155,7 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     command.process_group(0);
     // By a name that the desktop knows.
     #[cfg(target_os = "linux")]
-    command.arg0(crate::link::name());
+    command.arg0(crate::link::NAME);
     // The app's own are those of its start, and used up.
     for name in LEAVES {
         match &leave {

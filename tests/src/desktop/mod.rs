@@ -279,11 +279,12 @@ impl Process {
         found
     }
 
-    /// Mebibytes, with a fair share of what is shared with others.
-    pub fn memory(pid: u32) -> f64 {
-        let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process that is there");
-        let line = rollup.lines().find(|line| line.starts_with("Pss:")).expect("a figure");
-        line.split_whitespace().nth(1).and_then(|figure| figure.parse::<f64>().ok()).expect("a number") / 1024.0
+    /// A figure of the system's on its memory, in mebibytes: `Pss` is all of it, with a fair share of what is shared with others.
+    /// Nothing where it has ended.
+    pub fn mebibytes(pid: u32, figure: &str) -> f64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let line = rollup.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap_or_default();
+        line.split_whitespace().next().and_then(|kibibytes| kibibytes.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
     }
 
     fn children(parent: u32) -> Vec<Self> {

@@ -1,7 +1,11 @@
 //! What the app tells the desktop's service for notifications.
 
+use std::time::Instant;
+
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::screen::{Screen, close_windows};
+use sandtray_tests::rig::{PATIENCE, eventually};
 use serde_json::json;
 
 use crate::told;
@@ -42,4 +46,32 @@ async fn an_owner_who_wants_none_gets_none() {
     tray.press("Quit").await;
     app.ended().await;
     assert_eq!(desktop.notifications.told(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_told_while_the_window_is_in_front() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let screen = Screen::open(&desktop.framebuffer()).expect("a picture of the screen");
+    tray.press("Open Sandtray").await;
+    let painted = tokio::task::spawn_blocking(move || screen.watch(Instant::now(), PATIENCE)).await.expect("no panic");
+    assert!(painted.expect("a picture of the screen").is_some(), "the window has nothing in it");
+    let mut agent = desktop.agent().await;
+    let limited = |language, code| {
+        let mut params = told(language, code);
+        params["limits"] = json!({ "seconds": 0.3 });
+        params
+    };
+    // A new client's, and one that its limit ends: both would be told.
+    assert_eq!(agent.run(limited("python", "while True: pass")).await["status"], "timeout");
+    close_windows(desktop.display()).expect("a screen");
+    eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
+    assert_eq!(agent.run(limited("shell", "sleep 100")).await["status"], "timeout");
+    let body = desktop.notifications.until("Program stopped at a limit").await;
+    assert!(body.starts_with("Shell for "), "{body}");
+    assert_eq!(desktop.notifications.told().len(), 1, "{:?}", desktop.notifications.told());
+    tray.press("Quit").await;
+    app.ended().await;
 }

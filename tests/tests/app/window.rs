@@ -234,9 +234,9 @@ async fn a_busy_page_does_not_fill_the_memory_with_what_a_program_prints() {
     tray.press("Shell for").await;
     window.find("button[aria-label^='Stop ']").await;
     let program = window.program();
-    let before = Process::memory(program);
+    let before = Process::mebibytes(program, "Pss");
     assert_eq!(window.script(BUSY).await, 1);
-    let grown = Process::memory(program) - before;
+    let grown = Process::mebibytes(program, "Pss") - before;
     assert!(grown < 24.0, "{grown:.0} MB more");
     // And it goes on when the page does.
     window.click("button[aria-label^='Stop ']").await;

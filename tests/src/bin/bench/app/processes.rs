@@ -1,7 +1,8 @@
 //! What the system says of a program and of all that it has started.
 
-use std::collections::HashMap;
 use std::time::Duration;
+
+use sandtray_tests::desktop::Process;
 
 pub(crate) struct Figures {
     /// Mebibytes, with a fair share of what is shared with others.
@@ -15,11 +16,11 @@ pub(crate) struct Figures {
 impl Figures {
     pub(crate) fn of(pid: u32) -> Self {
         let mut figures = Self { proportional: 0.0, anonymous: 0.0, names: Vec::new(), cpu: Duration::ZERO };
-        for pid in family(pid) {
+        let started = Process::descendants(pid).into_iter().map(|process| process.pid);
+        for pid in std::iter::once(pid).chain(started) {
             let file = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-            let rollup = file("smaps_rollup");
-            figures.proportional += mebibytes(&rollup, "Pss:");
-            figures.anonymous += mebibytes(&rollup, "Pss_Anon:");
+            figures.proportional += Process::mebibytes(pid, "Pss");
+            figures.anonymous += Process::mebibytes(pid, "Pss_Anon");
             figures.names.push(file("comm").trim().to_owned());
             figures.cpu += cpu(&file("stat"));
         }
@@ -31,25 +32,6 @@ impl Figures {
     }
 }
 
-/// The process itself, and whatever it or these have started.
-fn family(pid: u32) -> Vec<u32> {
-    let mut children = HashMap::<u32, Vec<u32>>::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        if let Some(parent) = fields(&stat).nth(1).and_then(|parent| parent.parse().ok()) {
-            children.entry(parent).or_default().push(pid);
-        }
-    }
-    let mut family = vec![pid];
-    let mut at = 0;
-    while let Some(pid) = family.get(at) {
-        family.extend(children.remove(pid).unwrap_or_default());
-        at += 1;
-    }
-    family
-}
-
 /// Behind the name, which may hold anything.
 fn fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit(')').next().unwrap_or_default().split_whitespace()
@@ -59,9 +41,4 @@ fn fields(stat: &str) -> impl Iterator<Item = &str> {
 fn cpu(stat: &str) -> Duration {
     let ticks: u64 = fields(stat).skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)
-}
-
-fn mebibytes(rollup: &str, name: &str) -> f64 {
-    let line = rollup.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|figure| figure.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
