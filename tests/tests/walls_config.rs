@@ -184,6 +184,12 @@ async fn without_walls_the_same_programs_succeed() {
     let said = attacked(config, program!("host.py"), "").await;
     assert!(succeeded(&said, "reads /proc/cmdline"), "{said}");
 
+    // A plain shell as PID 1, and the program its child: there the attacks on the launcher succeed.
+    let program = program!("pid1.py");
+    let config = storing(walled(Language::Python), program, "main.py", &["sh", "-c", "python3 main.py; :"]);
+    let said: Value = serde_json::from_str(&run(config, program).await.stdout).unwrap();
+    assert!(succeeded(&said, "read /proc/1/mem") && succeeded(&said, "write 1/mem"), "{said}");
+
     let config = without(|_, host| host.security_opt = Some(vec!["seccomp=unconfined".into()]));
     let said = attacked(config.clone(), program!("privileges.py"), "").await;
     assert!(succeeded(&said, "ptrace itself") && succeeded(&said, "/usr/bin/su runs as"), "{said}");

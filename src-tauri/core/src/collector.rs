@@ -6,6 +6,10 @@ use bytes::Bytes;
 
 use crate::run::{Captured, Overflow};
 
+/// What one stream may bring in all, most of it thrown away, before its run ends. Reading costs the engine and this
+/// service CPU time that counts against no limit of the run.
+const MAX_PRODUCED: u64 = 256 << 20;
+
 #[derive(Debug)]
 pub struct Collector {
     overflow: Overflow,
@@ -37,9 +41,12 @@ impl Collector {
         self.tail.extend(rest);
     }
 
-    /// Whether the stream passed its cap and the run must end for it.
+    /// Whether the stream passed its cap, or the bound on what may be thrown away, and the run must end for it.
     pub fn is_fatal(&self) -> bool {
-        self.overflow == Overflow::Kill && self.is_over()
+        match self.overflow {
+            Overflow::Kill => self.is_over(),
+            Overflow::Truncate => self.produced > MAX_PRODUCED,
+        }
     }
 
     pub fn finish(mut self) -> Captured {
@@ -141,6 +148,20 @@ mod tests {
         let captured = capture(10, Overflow::Truncate, &[b"0123456789", b"x"]);
         assert_eq!(captured.bytes, "01234\n[... 1 bytes left out ...]\n6789x");
         assert_eq!(captured.produced, 11);
+    }
+
+    #[test]
+    fn what_is_thrown_away_has_an_end() {
+        let megabyte = vec![b'x'; 1 << 20];
+        let mut collector = Collector::new(10, Overflow::Truncate);
+        for _ in 0..256 {
+            collector.push(&megabyte);
+        }
+        assert!(!collector.is_fatal());
+        collector.push(b"x");
+        assert!(collector.is_fatal());
+        let captured = collector.finish();
+        assert_eq!((captured.bytes.len(), captured.produced), (5 + 36 + 5, (256 << 20) + 1));
     }
 
     #[test]

@@ -2,16 +2,18 @@
 //! It also knows which containers somebody has, and so can tell in an engine's list those that nobody has any more.
 
 use std::collections::HashMap;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
+use crate::engine::{ContainerId, Engine, EngineError, Frames, InstanceId};
 use crate::traffic::Traffic;
 
 /// Removals at once on one engine, of those at rest and again of the others, which do not queue behind them. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
@@ -20,6 +22,8 @@ const WORKERS: usize = 2;
 const LATEST: Duration = Duration::from_millis(500);
 /// So many wait for that at once; each may still hold what its program wrote.
 const MAX_RESTING: usize = 16;
+/// A launcher that has told its program's end closes its streams within this; a hundred times what it takes.
+const STREAM_END: Duration = Duration::from_millis(500);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// Then it is nobody's, and the next sweep begins again.
@@ -31,16 +35,60 @@ pub struct Janitor {
     /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
     jobs: mpsc::UnboundedSender<Job>,
     present: Arc<watch::Sender<Vec<String>>>,
+    overstaying: Arc<watch::Sender<usize>>,
     traffic: Traffic,
 }
 
 /// How soon a container has to be gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Urgency {
-    /// Something may run in it.
+enum Urgency {
     Now,
     /// All that ran in it has ended.
     AtRest,
+}
+
+/// In which state a container is given up.
+pub enum Leaving {
+    /// No program of an agent's was ever in it.
+    Unused,
+    /// A program may still run in it.
+    Occupied(Overstay),
+    /// A launcher that cannot lie has said that all else in it has ended. Its streams are about to end.
+    AtRest(Overstay, Frames),
+}
+
+impl fmt::Debug for Leaving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unused => "Unused",
+            Self::Occupied(_) => "Occupied",
+            Self::AtRest(..) => "AtRest",
+        })
+    }
+}
+
+/// Counts a container in which a program may still run after its run is over, from [`Overstay::begin`] until this is
+/// dropped. Such a container takes a place of the owner's concurrency.
+#[derive(Debug)]
+pub struct Overstay {
+    count: Arc<watch::Sender<usize>>,
+    begun: bool,
+}
+
+impl Overstay {
+    fn begin(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) {
+            self.count.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+impl Drop for Overstay {
+    fn drop(&mut self) {
+        if self.begun {
+            self.count.send_modify(|count| *count -= 1);
+        }
+    }
 }
 
 /// Somebody has this container: held from before it is made until after it is removed.
@@ -64,7 +112,7 @@ impl Drop for Presence {
 struct Job {
     engine: Arc<dyn Engine>,
     id: ContainerId,
-    urgency: Urgency,
+    leaving: Leaving,
     _presence: Presence,
 }
 
@@ -74,7 +122,8 @@ impl Janitor {
         let (jobs, queue) = mpsc::unbounded_channel();
         let traffic = Traffic::default();
         let task = tokio::spawn(work(queue, traffic.clone(), cancel));
-        (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())), traffic }, task)
+        let overstaying = Arc::new(watch::Sender::new(0));
+        (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())), overstaying, traffic }, task)
     }
 
     /// To be held by whoever makes a container, before the engine is asked for it. `run` is what its label will say.
@@ -89,10 +138,24 @@ impl Janitor {
         &self.traffic
     }
 
+    /// To be held with a container that a program is about to be put into.
+    pub fn overstay(&self) -> Overstay {
+        Overstay { count: Arc::clone(&self.overstaying), begun: false }
+    }
+
+    /// How many containers have outlived their run, with a program that may still run in them.
+    pub fn watch_overstaying(&self) -> watch::Receiver<usize> {
+        self.overstaying.subscribe()
+    }
+
     /// Never blocks: it is called when things are dropped.
-    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, urgency: Urgency, presence: Presence) {
+    pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, mut leaving: Leaving, presence: Presence) {
+        // Counted before the caller goes on, so that no run starts in its place in between.
+        if let Leaving::Occupied(overstay) = &mut leaving {
+            overstay.begin();
+        }
         // A janitor that has stopped leaves it to the next start's sweep.
-        let _ = self.jobs.send(Job { engine, id, urgency, _presence: presence });
+        let _ = self.jobs.send(Job { engine, id, leaving, _presence: presence });
     }
 
     /// Returns once nobody has a container any more.
@@ -116,7 +179,7 @@ impl Janitor {
             warn!(container = %found.id, earlier, "removing a container that nobody has any more");
             // By its id: what an earlier start wrote on its labels need not tell one from another.
             let presence = self.expect(&found.id);
-            self.discard(Arc::clone(engine), found.id, Urgency::Now, presence);
+            self.discard(Arc::clone(engine), found.id, Leaving::Unused, presence);
         }
         Ok(())
     }
@@ -137,19 +200,26 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
             }
             job = queue.recv() => match job {
                 Some(job) => {
+                    let urgency = match job.leaving {
+                        Leaving::Unused | Leaving::Occupied(_) => Urgency::Now,
+                        Leaving::AtRest(..) => Urgency::AtRest,
+                    };
                     let engine = Arc::as_ptr(&job.engine).cast::<()>() as usize;
-                    let turns = turns.entry((engine, job.urgency)).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
+                    let turns = turns.entry((engine, urgency)).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
                     let (turns, traffic) = (Arc::clone(turns), traffic.clone());
-                    let place = match job.urgency {
+                    let place = match urgency {
                         Urgency::Now => None,
                         Urgency::AtRest => Arc::clone(&resting).try_acquire_owned().ok(),
                     };
                     removals.spawn(async move {
-                        if let Some(place) = place {
+                        let Job { engine, id, leaving, _presence } = job;
+                        let overstay = settled(leaving).await;
+                        // Only what is at rest may wait.
+                        if let Some(place) = place.filter(|_| overstay.is_none()) {
                             traffic.lull(LATEST).await;
                             drop(place);
                         }
-                        remove(job, turns).await;
+                        remove(engine.as_ref(), &id, overstay, turns).await;
                     });
                 }
                 None => break,
@@ -159,19 +229,38 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
     while !cancel.is_cancelled() && removals.join_next().await.is_some() {}
 }
 
-async fn remove(job: Job, turns: Arc<Semaphore>) {
+/// What counts the container as one that overstays. A container whose streams do not end is not at rest, whatever it said.
+async fn settled(leaving: Leaving) -> Option<Overstay> {
+    match leaving {
+        Leaving::Unused => None,
+        Leaving::Occupied(overstay) => Some(overstay),
+        Leaving::AtRest(mut overstay, mut output) => {
+            let ended = timeout(STREAM_END, async { while output.next().await.is_some() {} }).await;
+            ended.is_err().then(|| {
+                overstay.begin();
+                overstay
+            })
+        }
+    }
+}
+
+async fn remove(engine: &dyn Engine, id: &ContainerId, mut overstay: Option<Overstay>, turns: Arc<Semaphore>) {
     let mut pause = FIRST_RETRY;
     for _ in 0..ATTEMPTS {
         // Held for the request only. It is never closed.
         let turn = turns.acquire().await;
-        let removed = job.engine.remove(&job.id).await;
+        let removed = engine.remove(id).await;
         drop(turn);
         match removed {
             Ok(()) | Err(EngineError::NoContainer) => return,
-            Err(error) => debug!(container = %job.id, %error, "could not remove a container yet"),
+            Err(error) => debug!(container = %id, %error, "could not remove a container yet"),
+        }
+        // One that the engine cannot remove, though it has ended, takes nobody's place.
+        if overstay.is_some() && engine.exit(id).await.is_ok_and(|exit| !exit.running) {
+            overstay = None;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_RETRY);
     }
-    warn!(container = %job.id, "could not remove a container; the next sweep tries again");
+    warn!(container = %id, "could not remove a container; the next sweep tries again");
 }

@@ -9,8 +9,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Usage};
-use crate::janitor::{Janitor, Presence, Urgency};
+use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Frames, Usage};
+use crate::janitor::{Janitor, Leaving, Overstay, Presence};
 use crate::launcher;
 
 /// For an interpreter to start: a hundred times what it takes.
@@ -29,15 +29,29 @@ pub struct Container {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     janitor: Janitor,
-    urgency: Urgency,
+    /// Once a program is in it.
+    overstay: Option<Overstay>,
     /// Taken when it is dropped.
     presence: Option<Presence>,
 }
 
 impl Container {
-    /// All that ran in it has ended, so that its removal may wait for a better moment.
-    pub fn rest(mut self) {
-        self.urgency = Urgency::AtRest;
+    /// A program is about to be put into it. From here on it counts as occupied until it is gone, unless it comes to rest.
+    pub fn occupy(&mut self) {
+        self.overstay = Some(self.janitor.overstay());
+    }
+
+    /// All that ran in it has ended, so that its removal may wait for a better moment. `output` is what is left of its
+    /// streams, whose end is the proof.
+    pub fn rest(mut self, output: Frames) {
+        let overstay = self.overstay.take().unwrap_or_else(|| self.janitor.overstay());
+        self.discard(Leaving::AtRest(overstay, output));
+    }
+
+    fn discard(&mut self, leaving: Leaving) {
+        if let Some(presence) = self.presence.take() {
+            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), leaving, presence);
+        }
     }
 
     /// By which its figures can be read while it is there.
@@ -66,9 +80,8 @@ impl Meter {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        if let Some(presence) = self.presence.take() {
-            self.janitor.discard(Arc::clone(&self.engine), self.id.clone(), self.urgency, presence);
-        }
+        let leaving = self.overstay.take().map_or(Leaving::Unused, Leaving::Occupied);
+        self.discard(leaving);
     }
 }
 
@@ -89,7 +102,7 @@ async fn make_whole(
 ) -> Result<Lease, EngineError> {
     let id = engine.create(&spec).await?;
     let presence = Some(presence);
-    let container = Container { engine: Arc::clone(&engine), id, janitor, urgency: Urgency::Now, presence };
+    let container = Container { engine: Arc::clone(&engine), id, janitor, overstay: None, presence };
     let attached = engine.start(&container.id).await?;
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })

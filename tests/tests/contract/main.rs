@@ -1,5 +1,6 @@
 //! The contract of `code.run`, as an agent meets it: JSON over the socket, real containers behind it.
 
+mod ending;
 mod files;
 mod limits;
 mod preload;

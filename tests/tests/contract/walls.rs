@@ -1,6 +1,6 @@
 //! The walls as an agent meets them: the attacks of `walls_config`, this time through the launcher and all of the product.
 
-use sandtray_tests::rig::Rig;
+use sandtray_tests::rig::{Rig, eventually};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -23,11 +23,17 @@ async fn no_attack_gets_through() {
         attack!("privileges.py"),
         attack!("syscalls.py"),
         attack!("host.py"),
+        attack!("pid1.py"),
     ] {
+        if name == "pid1.py" {
+            eventually("a container is warm", || async { rig.service.supervisor.snapshot().warm > 0 }).await;
+        }
         let stdin = if name == "network.py" { target.to_string() } else { String::new() };
         let result = agent.run(json!({ "language": "python", "code": code, "stdin": stdin })).await;
         let said: Value = serde_json::from_str(result["stdout"].as_str().unwrap_or_default()).unwrap_or_default();
         assert_eq!(said["succeeded"], json!([]), "{name}: {result}");
+        // PID 1, and the half of its watchdog that waits for the other.
+        assert!(name != "pid1.py" || said["tried"] == 2 * 13, "{said}");
     }
     assert!(!heard.is_finished(), "somebody was heard outside");
     heard.abort();

@@ -116,8 +116,9 @@ fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
         "TMPDIR=/tmp",
         "sh",
         "-c",
-        launcher::SCRIPT,
+        launcher::SEAL,
         "sandtray",
+        launcher::SCRIPT,
         recipe.program,
     ]
     .into_iter()
@@ -319,7 +320,7 @@ mod tests {
             "Image": "an/image:1",
             "Entrypoint": [
                 "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
-                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SCRIPT, "sandtray", "main.py", "python3", "-u",
+                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SEAL, "sandtray", launcher::SCRIPT, "main.py", "python3", "-u",
                 "main.py"
             ],
             "Cmd": [],

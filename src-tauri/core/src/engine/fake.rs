@@ -2,6 +2,7 @@
 //! and run programs of a few words, one a line:
 //!
 //! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `die` (no trailer), `oom`,
+//! `open` (the start line says that the launcher can be read), `stay` (it runs on after its trailer and tar),
 //! `early BYTES` (on standard error, ahead of the start line; first line only),
 //! `wait NAME` (until [`Fake::open`] is called with that name).
 

@@ -2,6 +2,7 @@
 
 mod output;
 
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -11,9 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Attached, EngineError, Frame};
+use crate::engine::{Attached, EngineError, Frame, Frames, Input};
 use crate::error::RunError;
-use crate::launcher::{self, Ending, Harvest, Nonce, Report, Step};
+use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
 use crate::run::{Captured, Missed, Outcome, OutputChunk, RunSpec, Status, Stream};
 use crate::tap::Tap;
@@ -29,6 +30,9 @@ const COLLECT_GRACE: Duration = Duration::from_secs(2);
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 const EXIT_POLL: Duration = Duration::from_millis(50);
+
+/// Names of what a program wrote beside `out/` that are told.
+const MAX_LEFT_BEHIND: usize = 100;
 
 /// Of what a container said that never started its program, for the error.
 const MAX_SAID: usize = 300;
@@ -71,10 +75,12 @@ pub async fn execute(
     let nonce = Nonce::random();
     let opening = launcher::opening(spec, &nonce, asked.wall_clock)
         .map_err(|error| RunError::Internal(format!("the files could not be packed: {error}")))?;
-    let Lease { container, attached } = lease;
+    let Lease { mut container, attached } = lease;
+    container.occupy();
+    let Attached { input, mut output } = attached;
     let mut run = Run::new(spec, &nonce, asked.at, progress);
-    let cause = run.watch(attached, opening, spec.stdin.clone(), cancel).await;
-    run.judge(cause, container, spec, image).await
+    let cause = run.watch(input, &mut output, opening, spec.stdin.clone(), cancel).await;
+    run.judge(cause, container, output, spec, image).await
 }
 
 /// What is known before a run that never got a container.
@@ -121,6 +127,8 @@ struct Run<'a> {
     began: Option<Instant>,
     /// When the program ended; after that its files come.
     ended: Option<Instant>,
+    /// The program cannot know the nonce, so the trailer is the launcher's.
+    sealed: bool,
     report: Report,
     complete: bool,
     stdout: Output,
@@ -144,6 +152,7 @@ impl<'a> Run<'a> {
             started: &mut progress.started,
             began: None,
             ended: None,
+            sealed: false,
             report: Report::new(nonce, spec.limits.file_bytes),
             complete: false,
             stderr_mark: Some(launcher::Splitter::new(&nonce.mark())),
@@ -151,9 +160,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Feeds and reads until there is a cause to stop. Returning drops both directions of the attachment.
-    async fn watch(&mut self, attached: Attached, opening: Bytes, stdin: Bytes, cancel: &CancellationToken) -> Cause {
-        let Attached { mut input, mut output } = attached;
+    /// Feeds and reads until there is a cause to stop. Returning drops the input.
+    async fn watch(
+        &mut self,
+        mut input: Input,
+        output: &mut Frames,
+        opening: Bytes,
+        stdin: Bytes,
+        cancel: &CancellationToken,
+    ) -> Cause {
         // A program that does not read its stdin closes it under us; that is no failure of anybody.
         let feed = async move {
             let _ = input.write_all(&opening).await;
@@ -211,7 +226,8 @@ impl<'a> Run<'a> {
         let mut cause = None;
         for step in steps.drain(..) {
             match step {
-                Step::Started => {
+                Step::Started { sealed } => {
+                    self.sealed = sealed;
                     let now = Instant::now();
                     self.began = Some(now);
                     *deadline = now + self.limit;
@@ -249,6 +265,7 @@ impl<'a> Run<'a> {
         mut self,
         cause: Cause,
         container: Container,
+        output: Frames,
         spec: &RunSpec,
         image: String,
     ) -> Result<Outcome, RunError> {
@@ -258,7 +275,7 @@ impl<'a> Run<'a> {
             self.flush_held();
         }
         let ending = self.report.ending();
-        let at_rest = matches!(cause, Cause::Complete) && ending.is_some();
+        let at_rest = self.sealed && matches!(cause, Cause::Complete) && ending.is_some();
         let (status, exit_code, oom_kills) = match (cause, ending) {
             (Cause::OutputLimit, _) => (Status::OutputLimit, KILLED, 0),
             (Cause::Cancelled, _) => (Status::Cancelled, KILLED, 0),
@@ -269,11 +286,14 @@ impl<'a> Run<'a> {
         };
         // From here on the container is on its way out, while the reply is on its own.
         if at_rest {
-            container.rest()
+            container.rest(output);
         } else {
-            drop(container)
+            // In this order: an engine whose reader stalls cannot kill the container.
+            drop(output);
+            drop(container);
         }
-        let (names, harvest) = self.report.into_parts();
+        let (beside, harvest) = self.report.into_parts();
+        let linger = ending.map_or(Duration::ZERO, |ending| ending.linger);
         let Harvest { files, skipped } = if ending.is_some() { harvest } else { Harvest::default() };
         Ok(Outcome {
             status,
@@ -282,8 +302,8 @@ impl<'a> Run<'a> {
             stderr: self.stderr.finish(),
             files,
             skipped_files: skipped,
-            left_behind: left_behind(names, spec),
-            wall: self.ended.unwrap_or(over) - began,
+            left_behind: left_behind(beside, spec),
+            wall: (self.ended.unwrap_or(over) - began).saturating_sub(linger),
             queued: began - self.asked_at,
             memory_bytes: ending.and_then(|ending| ending.peak_bytes),
             cpu: ending.map(|ending| ending.cpu),
@@ -372,12 +392,19 @@ async fn last_words(container: &Container) -> Result<(Status, i32, u32), RunErro
     })
 }
 
-/// Without what Sandtray put there itself, and without Python's cache, which no agent means to keep.
-fn left_behind(names: Vec<String>, spec: &RunSpec) -> Vec<String> {
-    let ours = |name: &str| {
-        name == spec.language.recipe().program
-            || name == "__pycache__"
-            || spec.files.iter().any(|file| file.name.first_component() == name)
+/// What the program wrote beside itself rather than under `out/`, its rewritten inputs among it. Without what Sandtray put
+/// there itself, and without Python's caches, which no agent means to keep.
+fn left_behind(beside: Vec<Beside>, spec: &RunSpec) -> Vec<String> {
+    let inputs: HashSet<&str> = spec.files.iter().map(|file| file.name.as_str()).collect();
+    let folders: HashSet<&str> = spec.files.iter().flat_map(|file| file.name.parents()).collect();
+    let is_left = |Beside { name, written }: &Beside| {
+        let name = name.as_str();
+        let ours = name == spec.language.recipe().program || folders.contains(name);
+        let cache = name.split('/').any(|component| component == "__pycache__");
+        !ours && !cache && (*written || !inputs.contains(name))
     };
-    names.into_iter().filter(|name| !ours(name)).collect()
+    beside.into_iter().filter(is_left).map(|entry| entry.name).take(MAX_LEFT_BEHIND).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,23 +2,26 @@
 //!
 //! In, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED`; the program itself, where it is
 //! short, in that many lines; a tar of `SIZE` bytes with the files, and with the program where it came in no lines; the
-//! program's stdin. Out, on its standard output: `MARK start`, what the program wrote, `MARK end EXIT PEAK OOM_KILLS
-//! CPU_NANOS`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or `tar` and a NUL, and
-//! after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK`. A `MARK` is the byte 0x1E and the
-//! nonce of this run.
+//! program's stdin. Out, on its standard output: `MARK start SEAL`, what the program wrote, `MARK NONCE end EXIT PEAK
+//! OOM_KILLS CPU_NANOS LINGER`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or
+//! `tar` and a NUL, and after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK NONCE`.
+//! `MARK` is the byte 0x1E; there is no space behind it.
 //!
 //! A warm container is sent [`PRELOAD`] ahead of all that, and says [`READY`] once its interpreter has come as far as
 //! opening the program's file. That file is a pipe until then, and the interpreter reads the program from it, unless
 //! `FEED` is 0: then it is started anew. See [`may_be_fed`].
 //!
-//! The nonce guards against accidents, not against forgery: a program can read it from its parent's memory. Everything
-//! after the start line is the program's word, is read in bounded memory, and decides nothing but the program's own result.
+//! The nonce is a secret of PID 1 until the program and all that it started are dead, as long as `SEAL` is `sealed`: the
+//! program can neither read PID 1 nor write to it, and nothing that it can read holds the nonce. (The start line does not:
+//! a program can read its own standard output.) Then what follows the nonce is PID 1's word. Where `SEAL` is `open`,
+//! everything after the start line is the program's word. Either way it is read in bounded memory.
 
 mod archive;
 mod feed;
 mod marks;
 mod report;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -33,10 +36,17 @@ use feed::Lines;
 pub use archive::Harvest;
 pub use feed::may_be_fed;
 pub use marks::{Scan, Splitter};
-pub use report::{Ending, Report, Step};
+pub use report::{Beside, Ending, Report, Step};
 
-/// PID 1: `sh -c SCRIPT sandtray PROGRAM...`.
+/// The first program of a container: `sh -c SEAL sandtray SCRIPT FILE PROGRAM...`. Turns PID 1 into a copy of the same
+/// shell that runs [`SCRIPT`] and cannot be read by the program.
+pub const SEAL: &str = include_str!("seal.sh");
+
+/// PID 1: `sh -c SCRIPT sandtray FILE PROGRAM...`.
 pub const SCRIPT: &str = include_str!("script.sh");
+
+/// The working folder, from the root.
+const WORK: &str = "sandbox";
 
 /// What the program writes below this folder is returned.
 pub const OUT_DIR: &str = "out";
@@ -44,7 +54,10 @@ pub const OUT_DIR: &str = "out";
 /// How much longer than the run's own limit PID 1 lets a program live when nobody ends it from outside.
 const WATCHDOG_GRACE: Duration = Duration::from_secs(5);
 
-/// Names one run in its own stream. Random, so that no program prints it by chance.
+/// Begins every line of PID 1.
+const MARK: u8 = 0x1e;
+
+/// What a program cannot know before its end. See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
@@ -53,9 +66,9 @@ impl Nonce {
         Self(Uuid::new_v4().simple().to_string())
     }
 
-    /// What precedes each line of PID 1.
+    /// What precedes the words of PID 1 after the program's end.
     pub fn mark(&self) -> Vec<u8> {
-        let mut mark = vec![0x1e];
+        let mut mark = vec![MARK];
         mark.extend_from_slice(self.0.as_bytes());
         mark
     }
@@ -71,6 +84,18 @@ pub const PRELOAD: &[u8] = b"preload\n";
 
 /// The interpreter waits for its program.
 pub const READY: &[u8] = b"ready\n";
+
+/// The start line: the program runs now, and cannot read PID 1.
+pub const START_SEALED: &[u8] = b"\x1estart sealed\n";
+
+/// The start line where it can.
+pub const START_OPEN: &[u8] = b"\x1estart open\n";
+
+/// Instead of a start line: the program and its files could not be unpacked.
+const UNPACK_FAILED: &[u8] = b"\x1eunpack\n";
+
+/// Holds the folders of the input files, one a line, and has their time. By it PID 1 tells which of them were written.
+const INPUTS: &str = "tmp/.sandtray.inputs";
 
 /// The first bytes that a container gets, [`PRELOAD`] aside: the header line, a short program, the tar. The program's
 /// stdin follows.
@@ -94,16 +119,34 @@ fn pack(spec: &RunSpec, with_program: bool, now: SystemTime) -> io::Result<Vec<u
         return Ok(Vec::new());
     }
     let bytes: usize = spec.files.iter().map(|file| file.bytes.len() + 2048).sum();
-    let mut tar = tar::Builder::new(Vec::with_capacity(bytes + spec.code.len() + 2048));
-    // tar warns of files from 1970 and of files from the future.
-    let seconds = to_millis(now) / 1000;
+    let mut tar = tar::Builder::new(Vec::with_capacity(bytes + spec.code.len() + 4096));
+    // tar warns of files from 1970 and of files from the future. Some shells compare whole seconds: a second back, so
+    // that what the program writes at once has another time.
+    let seconds = (to_millis(now) / 1000).saturating_sub(1);
     if with_program {
-        append(&mut tar, spec.language.recipe().program, &spec.code, seconds)?;
+        append(&mut tar, &beside(spec.language.recipe().program), &spec.code, seconds)?;
     }
     for InputFile { name, bytes } in &spec.files {
-        append(&mut tar, name.as_str(), bytes, seconds)?;
+        append(&mut tar, &beside(name.as_str()), bytes, seconds)?;
     }
+    append(&mut tar, INPUTS, input_folders(&spec.files).as_bytes(), seconds)?;
     tar.into_inner()
+}
+
+/// As PID 1 unpacks it, from the root.
+fn beside(name: &str) -> String {
+    format!("{WORK}/{name}")
+}
+
+/// One a line, each above those in it. A name with a line break in it is left out: what is in it is not looked at.
+fn input_folders(files: &[InputFile]) -> String {
+    let folders: BTreeSet<&str> = files
+        .iter()
+        .filter(|file| file.name.first_component() != OUT_DIR)
+        .flat_map(|file| file.name.parents())
+        .filter(|folder| !folder.contains('\n'))
+        .collect();
+    folders.into_iter().flat_map(|folder| [folder, "\n"]).collect()
 }
 
 fn append(tar: &mut tar::Builder<Vec<u8>>, name: &str, bytes: &[u8], mtime: u64) -> io::Result<()> {
@@ -171,7 +214,19 @@ mod tests {
         let (header, rest) = split(&opening);
         let tar = rest.strip_prefix(b"print(1)\n").unwrap();
         assert_eq!(header, format!("{} abc 65 1 1", tar.len()));
-        assert_eq!(entries(tar), files.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let mut expected = files.map(|(name, text)| (format!("sandbox/{name}"), text.to_owned())).to_vec();
+        expected.push(("tmp/.sandtray.inputs".to_owned(), format!("{}\n", "d".repeat(200))));
+        assert_eq!(entries(tar), expected);
+    }
+
+    #[test]
+    fn the_folders_of_inputs_are_told_each_once() {
+        let names =
+            ["a/b/c/1", "a/b/2", "a/3", "4", "x y/5", "two\nlines/6", "two\nlines/z/7", "out/8", "out/p/9", "outer/10"];
+        let file = |name: &&str| InputFile { name: FileName::parse(name).unwrap(), bytes: Bytes::new() };
+        let files: Vec<InputFile> = names.iter().map(file).collect();
+        assert_eq!(input_folders(&files), "a\na/b\na/b/c\nouter\nx y\n");
+        assert_eq!(input_folders(&[]), "");
     }
 
     #[test]
@@ -180,6 +235,7 @@ mod tests {
         let opening = opening(&spec(&program, &[("a", "b")]), &Nonce("abc".into()), SystemTime::now()).unwrap();
         let (header, tar) = split(&opening);
         assert_eq!(header, format!("{} abc 65 0 1", tar.len()));
-        assert_eq!(entries(tar), [("main.py".to_owned(), program), ("a".to_owned(), "b".to_owned())]);
+        let expected = [("sandbox/main.py", program.as_str()), ("sandbox/a", "b"), ("tmp/.sandtray.inputs", "")];
+        assert_eq!(entries(tar), expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }
 }

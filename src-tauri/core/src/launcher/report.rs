@@ -6,16 +6,17 @@ use bytes::Bytes;
 
 use super::archive::{Archive, Harvest};
 use super::marks::Splitter;
-use super::{Nonce, OUT_DIR};
+use super::{Nonce, OUT_DIR, START_OPEN, START_SEALED, UNPACK_FAILED};
+use crate::name::{MAX_COMPONENT_BYTES, MAX_DEPTH};
 
-/// Longest line of PID 1 after its mark: a word and four numbers.
+/// Longest line of PID 1 after its mark: a word and five numbers.
 const MAX_LINE: usize = 128;
-/// Names in the working folder that are kept for `left_behind`.
-const MAX_LEFT_BEHIND: usize = 100;
-/// No file system has longer ones; whoever sends one forged the list.
-const MAX_NAME: usize = 255;
-/// Bytes of all names in the working folder; the launcher sends at most 600 of at most 255.
-const MAX_NAMES: usize = 600 * 256;
+/// Names in the working folder that the launcher sends at most.
+const MAX_NAMES: usize = 600;
+/// The longest: a sign, and a path of as many components as an input may have and one more.
+const MAX_NAME: usize = 1 + (MAX_DEPTH + 1) * (MAX_COMPONENT_BYTES + 1);
+/// Bytes of names that are kept. The rest of an honest list is read and dropped.
+const MAX_KEPT: usize = 128 << 10;
 
 /// Standard output, told apart.
 #[derive(Debug)]
@@ -25,8 +26,10 @@ pub struct Report {
     /// The unfinished line or name.
     partial: Vec<u8>,
     names_read: usize,
+    /// Bytes of `beside`.
+    kept: usize,
     ending: Option<Ending>,
-    names: Vec<String>,
+    beside: Vec<Beside>,
     archive: Archive,
 }
 
@@ -50,13 +53,28 @@ pub struct Ending {
     pub peak_bytes: Option<u64>,
     pub oom_kills: u32,
     pub cpu: Duration,
+    /// How long PID 1 waited, after the program's end, for what the program left running.
+    pub linger: Duration,
+}
+
+/// What stands in the working folder after the program's end, beside `out/`: all of its first level, and all in the
+/// folders of the input files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// Relative to the working folder.
+    pub name: String,
+    /// Its time is not the one that the input files were given.
+    pub written: bool,
 }
 
 /// What a push brought about, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// The program is running now.
-    Started,
+    Started {
+        /// The program cannot read PID 1, and so does not know the nonce.
+        sealed: bool,
+    },
     /// The files did not fit in, or the image has no working `dd` or `tar`.
     UnpackFailed,
     /// The program wrote this.
@@ -76,8 +94,9 @@ impl Report {
             state: State::Opening,
             partial: Vec::new(),
             names_read: 0,
+            kept: 0,
             ending: None,
-            names: Vec::new(),
+            beside: Vec::new(),
             archive: Archive::new(file_bytes),
         }
     }
@@ -126,24 +145,26 @@ impl Report {
         self.ending
     }
 
-    /// Names beside the program and the files; the caller knows which of them it put there itself.
-    pub fn into_parts(self) -> (Vec<String>, Harvest) {
-        (self.names, self.archive.finish())
+    /// What stands beside `out/`, and what is in it. The caller knows which of the names it put there itself.
+    pub fn into_parts(self) -> (Vec<Beside>, Harvest) {
+        (self.beside, self.archive.finish())
     }
 
     fn read_opening(&mut self, bytes: Bytes, steps: &mut Vec<Step>) -> Bytes {
         let Some((line, rest)) = self.read_until(b'\n', MAX_LINE, bytes, steps) else { return Bytes::new() };
-        match line.strip_prefix(self.mark.as_slice()) {
-            Some(b" start") => {
-                self.state = State::Program(Box::new(Splitter::new(&self.mark)));
-                steps.push(Step::Started);
-            }
-            Some(b" unpack") => {
-                self.state = State::Broken;
-                steps.push(Step::UnpackFailed);
-            }
-            _ => self.fail("its first line", steps),
+        let is = |word: &[u8]| word.strip_suffix(b"\n") == Some(&line);
+        if is(UNPACK_FAILED) {
+            self.state = State::Broken;
+            steps.push(Step::UnpackFailed);
+            return rest;
         }
+        let sealed = is(START_SEALED);
+        if !sealed && !is(START_OPEN) {
+            self.fail("its first line", steps);
+            return rest;
+        }
+        self.state = State::Program(Box::new(Splitter::new(&self.mark)));
+        steps.push(Step::Started { sealed });
         rest
     }
 
@@ -161,15 +182,18 @@ impl Report {
     }
 
     fn read_names(&mut self, bytes: Bytes, steps: &mut Vec<Step>) -> Bytes {
-        let before = bytes.len();
-        let Some((name, rest)) = self.read_until(0, MAX_NAMES, bytes, steps) else { return Bytes::new() };
-        self.names_read += before - rest.len();
-        if name.is_empty() {
+        let Some((entry, rest)) = self.read_until(0, MAX_NAME, bytes, steps) else { return Bytes::new() };
+        let Some((sign, name)) = entry.split_first() else {
             self.state = State::Choice;
-        } else if self.names_read > MAX_NAMES {
+            return rest;
+        };
+        self.names_read += 1;
+        if self.names_read > MAX_NAMES || !matches!(sign, b'=' | b'!') {
             self.fail("its list of names", steps);
-        } else if name != OUT_DIR.as_bytes() && name.len() <= MAX_NAME && self.names.len() < MAX_LEFT_BEHIND {
-            self.names.push(String::from_utf8_lossy(&name).into_owned());
+        } else if name != OUT_DIR.as_bytes() && self.kept + name.len() <= MAX_KEPT {
+            self.kept += name.len();
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.beside.push(Beside { name, written: *sign == b'!' });
         }
         rest
     }
@@ -215,7 +239,7 @@ impl Report {
 }
 
 impl Ending {
-    /// ` end EXIT PEAK OOM_KILLS CPU_NANOS`; a peak of 0 is unknown.
+    /// ` end EXIT PEAK OOM_KILLS CPU_NANOS LINGER`, the last in hundredths of a second; a peak of 0 is unknown.
     fn parse(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?.strip_prefix(" end ")?;
         let mut words = line.split(' ');
@@ -223,12 +247,14 @@ impl Ending {
         let peak: u64 = words.next()?.parse().ok()?;
         let oom_kills = words.next()?.parse().ok()?;
         let nanos: i64 = words.next()?.parse().ok()?;
+        let linger: u16 = words.next()?.parse().ok()?;
         if words.next().is_some() {
             return None;
         }
         let cpu = Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
         let peak_bytes = (peak > 0).then_some(peak);
-        Some(Self { exit_code, peak_bytes, oom_kills, cpu })
+        let linger = Duration::from_millis(u64::from(linger) * 10);
+        Some(Self { exit_code, peak_bytes, oom_kills, cpu, linger })
     }
 }
 
@@ -240,6 +266,10 @@ mod tests {
         Nonce("0123abcd".into())
     }
 
+    fn beside(name: &str, written: bool) -> Beside {
+        Beside { name: name.to_owned(), written }
+    }
+
     fn stream() -> Vec<u8> {
         let mut tar = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
@@ -247,7 +277,8 @@ mod tests {
         header.set_mode(0o644);
         tar.append_data(&mut header, "sandbox/out/f", &b"hi"[..]).unwrap();
         let mut stream =
-            b"\x1e0123abcd start\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000\nmain.py\0left\0out\0\0tar\0".to_vec();
+            b"\x1estart sealed\nout\n\x1e0123abc\x1e0123abcd end 3 4096 1 7000 3\n=main.py\0!d/left\0=out\0\0tar\0"
+                .to_vec();
         stream.extend(tar.into_inner().unwrap());
         stream
     }
@@ -274,11 +305,17 @@ mod tests {
             let mut report = Report::new(&nonce(), 1 << 20);
             let (output, steps) = read(&mut report, &stream(), piece);
             assert_eq!(output, b"out\n\x1e0123abc");
-            assert_eq!(steps, [Step::Started, Step::Ended, Step::Complete]);
-            let ending = Ending { exit_code: 3, peak_bytes: Some(4096), oom_kills: 1, cpu: Duration::from_nanos(7000) };
+            assert_eq!(steps, [Step::Started { sealed: true }, Step::Ended, Step::Complete]);
+            let ending = Ending {
+                exit_code: 3,
+                peak_bytes: Some(4096),
+                oom_kills: 1,
+                cpu: Duration::from_nanos(7000),
+                linger: Duration::from_millis(30),
+            };
             assert_eq!(report.ending(), Some(ending));
             let (names, harvest) = report.into_parts();
-            assert_eq!(names, ["main.py", "left"]);
+            assert_eq!(names, [beside("main.py", false), beside("d/left", true)]);
             assert_eq!(harvest.files.len(), 1);
             assert_eq!(harvest.files[0].bytes, "hi");
         }
@@ -286,11 +323,11 @@ mod tests {
 
     #[test]
     fn an_empty_out_needs_no_tar() {
-        let stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 5\nmain.py\0out\0\0none\0";
+        let stream = b"\x1estart open\n\x1e0123abcd end 0 0 0 5 0\n=main.py\0=out\0\0none\0";
         let mut report = Report::new(&nonce(), 1 << 20);
         let (_, steps) = read(&mut report, stream, 3);
-        assert_eq!(steps, [Step::Started, Step::Ended, Step::Complete]);
-        assert_eq!(report.into_parts(), (vec!["main.py".to_owned()], Harvest::default()));
+        assert_eq!(steps, [Step::Started { sealed: false }, Step::Ended, Step::Complete]);
+        assert_eq!(report.into_parts(), (vec![beside("main.py", false)], Harvest::default()));
     }
 
     #[test]
@@ -299,32 +336,51 @@ mod tests {
         for (stream, fault) in [
             (&b"sh: not found\n"[..], "its first line"),
             (&endless, "a line that does not end"),
-            (b"\x1e0123abcd start\n\x1e0123abcd end 300 0 0 0\n", "its trailer"),
-            (b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0 0\n", "its trailer"),
-            (b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0\n\0zip\0", "its word on files"),
-            (b"\x1e0123abcd start\n\x1e0123abcd\n", "its trailer"),
+            (b"\x1e0123abcd start\n", "its first line"),
+            (b"\x1estart half\n", "its first line"),
+            (b"\x1estart sealed\n\x1e0123abcd end 300 0 0 0 0\n", "its trailer"),
+            (b"\x1estart sealed\n\x1e0123abcd end 0 0 0 0\n", "its trailer"),
+            (b"\x1estart sealed\n\x1e0123abcd end 0 0 0 0 0 0\n", "its trailer"),
+            (b"\x1estart sealed\n\x1e0123abcd end 0 0 0 0 0\nname\0", "its list of names"),
+            (b"\x1estart sealed\n\x1e0123abcd end 0 0 0 0 0\n\0zip\0", "its word on files"),
+            (b"\x1estart sealed\n\x1e0123abcd\n", "its trailer"),
         ] {
             let (_, steps) = read(&mut Report::new(&nonce(), 1 << 20), stream, 5);
             assert_eq!(steps.last(), Some(&Step::Broken(fault)));
         }
     }
 
-    #[test]
-    fn an_endless_list_of_names_is_cut_off() {
-        let mut stream = b"\x1e0123abcd start\n\x1e0123abcd end 0 0 0 0\n".to_vec();
-        for _ in 0..100_000 {
-            stream.extend_from_slice(b"name\0");
+    fn with_names(names: &[u8], count: usize) -> (Vec<Step>, Vec<Beside>) {
+        let mut stream = b"\x1estart sealed\n\x1e0123abcd end 0 0 0 0 0\n".to_vec();
+        for _ in 0..count {
+            stream.extend_from_slice(names);
         }
         let mut report = Report::new(&nonce(), 1 << 20);
         let (_, steps) = read(&mut report, &stream, 4096);
+        (steps, report.into_parts().0)
+    }
+
+    #[test]
+    fn an_endless_list_of_names_is_cut_off() {
+        let (steps, names) = with_names(b"=name\0", 100_000);
         assert_eq!(steps.last(), Some(&Step::Broken("its list of names")));
-        assert_eq!(report.into_parts().0.len(), MAX_LEFT_BEHIND);
+        assert_eq!(names.len(), MAX_NAMES);
+    }
+
+    #[test]
+    fn long_names_are_read_to_their_end_and_kept_up_to_a_bound() {
+        let long = [b"=", vec![b'x'; MAX_NAME - 1].as_slice(), b"\0"].concat();
+        let (steps, names) = with_names(&long, MAX_NAMES);
+        assert_eq!(steps.last(), Some(&Step::Ended));
+        assert_eq!(names.len(), MAX_KEPT / (MAX_NAME - 1));
+        let longer = [b"=", vec![b'x'; MAX_NAME].as_slice(), b"\0"].concat();
+        assert_eq!(with_names(&longer, 1).0.last(), Some(&Step::Broken("a line that does not end")));
     }
 
     #[test]
     fn a_program_that_dies_with_its_launcher_keeps_its_last_bytes() {
         let mut report = Report::new(&nonce(), 1 << 20);
-        let (output, _) = read(&mut report, b"\x1e0123abcd start\nlast\x1e01", 100);
+        let (output, _) = read(&mut report, b"\x1estart sealed\nlast\x1e01", 100);
         assert_eq!(output, b"last");
         let mut steps = Vec::new();
         report.finish(&mut steps);

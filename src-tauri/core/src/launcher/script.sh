@@ -1,12 +1,16 @@
-# PID 1 of every container. Runs on dash and on busybox ash. "$1" is the program's file, the rest its argument vector.
+# PID 1 of every container. Runs on dash, busybox ash and bash. "$1" is the program's file, the rest its argument vector.
 # Speaks the protocol of launcher/mod.rs: a header line, the program, a tar and the program's stdin come in on standard
 # input; a start line, the program's output, a trailer and a tar of out/ go out on standard output.
 
 # --- Ahead of the call: all that needs no program -----------------------------------------------------------------
 umask 022
-cd /sandbox && mkdir -p out || exit 125
-# A signal with a handler reaches PID 1 even from inside; without one of ours, INT would end it.
-trap : INT
+cd /sandbox && rm -f sh && mkdir -p out || exit 125
+# Whether the program will be able to read this process, and so the nonce.
+seal=sealed
+{ true </proc/$$/mem; } 2>/dev/null && seal=open
+# A signal from inside reaches PID 1 only where PID 1 handles it. dash and busybox handle INT, bash handles all of these.
+signals='HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF IO SYS'
+trap '' $signals
 # Reopened, so that a program that sets O_NONBLOCK on its own stdout does not set it on ours.
 exec 3>/proc/self/fd/1 5>/proc/self/fd/2 4<&0 </dev/null
 file=$1
@@ -15,6 +19,20 @@ shift
 log=.sandtray.log
 printf '%4095s\n' '' >/tmp/$log
 exec 6<>/tmp/$log
+# The program is started by its path: by a name alone some builds of busybox run a tool within the shell that asks for
+# it, and the program would be as unreadable to itself as PID 1 is.
+path_of() {
+    path=
+    IFS=:
+    for folder in $PATH; do
+        [ -z "$path" ] && [ -x "$folder/$1" ] && path=$folder/$1
+    done
+    unset IFS
+    [ -n "$path" ]
+}
+# A session of its own: signals that the program sends to its process group reach what belongs to the program.
+path_of setsid || path_of env
+starter=$path
 # A shell starts background jobs with INT and QUIT ignored; GNU env can undo that, busybox has nothing that can.
 reset=
 env --default-signal=INT,QUIT true 2>/dev/null && reset='env --default-signal=INT,QUIT'
@@ -25,6 +43,7 @@ else
     peak_file=$group/memory/memory.max_usage_in_bytes oom_file=$group/memory/memory.oom_control
     cpu_file=$group/cpuacct/cpuacct.usage
 fi
+read -r own_adj </proc/$$/oom_score_adj
 # What a shell exports of itself is not the program's environment.
 unset PWD OLDPWD SHLVL
 exec 2>/dev/null
@@ -38,40 +57,54 @@ read_cpu() {
     *) cpu=$key ;;
     esac
 }
-read_now() { read -r now rest </proc/uptime && now=${now%.*}; }
-watch_over() {
-    sleep "$1" </dev/null >/dev/null 2>&1 3>&- 5>&- 6>&- &
-    watchdog=$!
+read_oom() {
+    oom=0
+    while read -r key value; do [ "$key" = oom_kill ] && oom=$value; done <$oom_file
 }
-# The keeper waits for the program, then ends all others: the program's children and the watchdog, for whose end PID 1
-# waits. What the shell has to say of a killed job is no output of the program.
-start_program() {
-    {
-        # Were it like any other to the kernel, PID 1 could be the one to go when memory runs out.
-        echo 1000 >/proc/self/oom_score_adj
-        # Redirected inside the subshell: outside, dash would say "Aborted" on the program's standard error.
-        (exec $reset "$@" <&4 2>&5 4<&- 3>&- 5>&- 6>&-)
-        code=$?
-        # It ended before it opened its program: PID 1 is let go, which waits for somebody to do that. Does not block.
-        [ -z "$preloading" ] || { [ -p "$file" ] && true <>"$file"; }
-        kill -9 -1
-        exit $code
-    } 2>/dev/null &
-    keeper=$!
+# Sets `now` to hundredths of a second since the machine started.
+read_now() { read -r now rest </proc/uptime && now=${now%.*}${now#*.}; }
+# Notes the processes that are no part of the program.
+note_processes() {
+    set -- /proc/[0-9]*
+    ours=" $* "
 }
-# Whether the keeper is gone or a zombie.
-keeper_ended() {
-    read -r state </proc/$keeper/stat || return 0
+# Whether a process runs that the program started. A zombie does not run.
+any_left() {
+    for process in /proc/[0-9]*; do
+        case $ours in *" $process "*) continue ;; esac
+        read -r state <"$process/stat" || continue
+        case $state in *') Z '*) ;; *) return 0 ;; esac
+    done
+    return 1
+}
+program_ended() {
+    read -r state </proc/$program/stat || return 0
     case $state in *') Z '*) return 0 ;; esac
     return 1
 }
-# It may be about to go, so it is asked a few times, which takes a millisecond.
-keeper_ends() {
-    try=0
-    while [ $((try += 1)) -lt 100 ]; do
-        keeper_ended && return 0
-    done
-    return 1
+# Ends everything but PID 1 when the time is over, for the case that the service is dead; the service itself is sooner.
+# Reads `SECONDS END` from descriptor 8. Two processes, so that none has to be started during a run: the first sleeps,
+# the second sees the first end. A program may have ended the first, so the second looks at the clock.
+watch_over() {
+    {
+        read -r time end <&8 && printf '%s' "$end" && exec sleep "$time" 8<&-
+    } </dev/null 3>&- 4<&- 5>&- 6>&- 7>&- 9>&- | {
+        read -r end
+        [ -n "$end" ] || exit
+        while read_now && [ "$now" -lt "$end" ]; do sleep 0.2; done
+        kill -9 -1
+    } >/dev/null 3>&- 4<&- 5>&- 6>&- 7>&- 8<&- 9>&- &
+}
+# PID 1 itself waits for the program, so whatever the program signals, PID 1 sees its end.
+start_program() {
+    # Were the program like any other to the kernel, PID 1 could be the one to go when memory runs out.
+    echo 1000 >&9
+    (
+        trap - $signals
+        exec $starter $reset "$@" <&4 2>&5 3>&- 4<&- 5>&- 6>&- 7>&- 8<&- 9>&-
+    ) &
+    program=$!
+    echo "$own_adj" >&9
 }
 # Starts the interpreter before there is a program. It comes as far as opening its file, which is a pipe: the program is
 # what PID 1 will write into it. By then the file is a regular one with the same text, for whoever looks at it again.
@@ -80,35 +113,35 @@ preload() {
     command -v cat >/dev/null || return
     # In a subshell: bash notes the last program in a variable that it exports to the next.
     (mkfifo "$file" /tmp/.sandtray.fuse) || return
-    preloading=yes
+    exec 8<>/tmp/.sandtray.fuse
+    watch_over
     start_program "$@"
-    exec 7>"$file" 8<>/tmp/.sandtray.fuse
+    # An interpreter that ends before it opens its program would leave PID 1 waiting for that.
+    (until program_ended; do sleep 0.05; done; true <>"$file") 3>&- 4<&- 5>&- 6>&- 8<&- 9>&- &
+    doorman=$!
+    exec 7>"$file"
+    kill -9 $doorman
+    wait $doorman
     (rm -f "$file" /tmp/.sandtray.fuse)
-    (read -r time <&8 && exec sleep "$time" 8<&-) </dev/null >/dev/null 3>&- 4<&- 5>&- 6>&- 7>&- &
-    watchdog=$!
-    ! keeper_ends
-}
-read_oom() {
-    oom=0
-    while read -r key value; do [ "$key" = oom_kill ] && oom=$value; done <$oom_file
+    note_processes
+    ! program_ended
 }
 
 # --- The call -----------------------------------------------------------------------------------------------------
 # End-of-file instead of a header: the service is gone, and so is the reason for this container.
-keeper= preloading=
+program=
 read -r size nonce seconds lines feed <&4 || exit 0
 if [ "$size" = preload ]; then
-    preload "$@" || [ -z "$keeper" ] || exit 125
+    preload "$@" || [ -z "$program" ] || exit 125
     printf 'ready\n' >&3
     read -r size nonce seconds lines feed <&4 || exit 0
 fi
 # The interpreter is not to be had for this program, or somebody ended it: as if it had never been started.
-if [ -n "$keeper" ] && { [ "$feed" = 0 ] || keeper_ended; }; then
-    kill -9 -1
-    wait
-    exec 7>&- 8>&-
-    (rm -f "$file")
-    keeper= preloading=
+if [ -n "$program" ] && { [ "$feed" = 0 ] || program_ended; }; then
+    kill -9 $program
+    wait $program
+    exec 7>&-
+    program=
 fi
 # A short program comes in lines of its own, the last of which may lack its end. That takes no process, unlike the tar.
 code=
@@ -120,8 +153,8 @@ while [ $((left -= 1)) -ge 0 ]; do
 done <&4
 [ "$lines" = "${lines%-}" ] || code=${code%?}
 [ "$lines" = 0 ] || printf '%s' "$code" >"$file"
-if [ "$size" != 0 ] && ! dd bs=65536 count="$size" iflag=fullblock,count_bytes <&4 | tar xf -; then
-    printf '\036%s unpack\n' "$nonce" >&3
+if [ "$size" != 0 ] && ! dd bs=65536 count="$size" iflag=fullblock,count_bytes <&4 | tar xf - -C /; then
+    printf '\036unpack\n' >&3
     exit 125
 fi
 read_cpu
@@ -129,48 +162,71 @@ cpu_before=$cpu
 read_oom
 oom_before=$oom
 read_now
-end=$((now + seconds))
-printf '\036%s start\n' "$nonce" >&3
-# First the watchdog: a program may end before PID 1 gets to its next line, and the watchdog has to be there to be ended.
-if [ -z "$keeper" ]; then
-    watch_over "$seconds"
+end=$((now + seconds * 100))
+printf '\036start %s\n' $seal >&3
+# First the watchdog: a program may end before PID 1 gets to its next line.
+if [ -z "$ours" ]; then
+    exec 8<<END
+$seconds $end
+END
+    watch_over
+    note_processes
+else
+    echo "$seconds $end" >&8
+fi
+# Of the service: the folders of the program's files, and by its own time that of each file. Opened before the program
+# can put something else in its place.
+exec 8<&-
+inputs=/tmp/.sandtray.inputs
+if [ "$size" != 0 ]; then exec 8<$inputs; fi
+if [ -z "$program" ]; then
     start_program "$@"
 else
-    echo "$seconds" >&8
     # A program that was cut short must not pass for a whole one. Of a long one the interpreter may end (`cat` is killed
     # then) or close the pipe (141) before it has read all: at a mistake in the first line.
     if [ "$lines" = 0 ]; then cat "$file" >&7; else printf '%s' "$code" >&7; fi
     case $lines:$? in *:0 | 0:137 | 0:141) ;; *) kill -9 -1; exit 125 ;; esac
-    exec 7>&- 8>&-
+    exec 7>&-
 fi
 exec 4<&-
-
-# The service ends an overrun run itself; this is for the case that the service is dead. The program may kill the
-# watchdog as often as it likes, but not PID 1, whose `wait` for one that is dead already returns at once.
-while :; do
-    wait $watchdog
-    keeper_ends && break
-    read_now
-    [ "$now" -lt $end ] || exit 124
-    kill -0 $watchdog || watch_over 0.05
-done
-wait $keeper
+wait $program
 code=$?
 
 # --- What came of it. Nothing below may fork: the program may have left no process free ---------------------------
+read_cpu
+linger=0
+if any_left; then
+    # Output may still be on its way through a child of the program. Hundredths of a second.
+    read_now
+    ended=$now
+    while any_left && read_now && [ $((linger = now - ended)) -lt 10 ]; do :; done
+fi
 kill -9 -1
+read_now
+# The watchdog's doing. The program's own code would say that something killed it.
+[ "$code" != 137 ] || [ "$now" -lt "$end" ] || exit 124
 peak=0
 read -r peak <$peak_file
 read_oom
-read_cpu
 printf '\036%s\n' "$nonce" >&5
-printf '\036%s end %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) >&3
+printf '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) $linger >&3
+# Names, `!` before those whose time is not the one that the service gave its files.
 count=0
-for name in * .[!.]* ..?*; do
-    { [ -e "$name" ] || [ -L "$name" ]; } || continue
-    [ $((count += 1)) -le 600 ] || break
-    printf '%s\0' "$name" >&3
-done
+list() {
+    for name in "$1"* "$1".[!.]* "$1"..?*; do
+        { [ -e "$name" ] || [ -L "$name" ]; } || continue
+        [ $((count += 1)) -le 600 ] || return
+        same='='
+        if [ "$size" != 0 ] && { [ "$name" -nt /proc/self/fd/8 ] || [ "$name" -ot /proc/self/fd/8 ]; }; then same='!'; fi
+        printf '%s%s\0' $same "$name" >&3
+    done
+}
+list ''
+if [ "$size" != 0 ]; then
+    while IFS= read -r folder; do
+        [ ! -d "$folder" ] || [ -L "$folder" ] || list "$folder/"
+    done <&8
+fi
 # An empty out/ is said in one word, which saves the time that tar takes to start.
 files=none
 { [ -d out ] && [ ! -L out ] && [ -r out ] && [ -x out ]; } || files=tar
@@ -180,5 +236,5 @@ done
 printf '\0%s\0' $files >&3
 cd /
 # Its end costs the engine time, which it has more of in a moment; until then PID 1 is a program that does nothing.
-[ $files = tar ] || exec sleep 1 <&- >&- 3>&- 5>&- 6>&-
-exec tar cf - sandbox/out tmp/$log >&3 2>&6
+[ $files = tar ] || exec sleep 1 <&- >&- 3>&- 5>&- 6>&- 8<&- 9>&-
+exec tar cf - sandbox/out tmp/$log >&3 2>&6 8<&- 9>&-

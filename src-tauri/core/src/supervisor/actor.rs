@@ -140,9 +140,11 @@ impl Actor {
 
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let mut warm = self.parts.leases.pool.watch();
+        let mut overstaying = self.parts.leases.janitor.watch_overstaying();
         loop {
             tokio::select! {
                 Ok(()) = warm.changed() => {}
+                Ok(()) = overstaying.changed() => {}
                 command = commands.recv() => match command {
                     Some(command) => self.obey(command),
                     None => break,

@@ -65,7 +65,7 @@ impl Actor {
     }
 
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
-        while self.live.len() < self.concurrency {
+        while self.live.len() + self.overstaying() < self.concurrency {
             let (images, settings) = (&self.images, &self.parts.settings);
             let ready = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
             let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
@@ -92,6 +92,11 @@ impl Actor {
             };
             self.spawn(Purpose::Run(run), task.run());
         }
+    }
+
+    /// Containers of runs that are over, in which a program may still run: they keep their places until they are gone.
+    fn overstaying(&self) -> usize {
+        *self.parts.leases.janitor.watch_overstaying().borrow()
     }
 
     /// Tells the pool what to keep warm; only when that has changed.

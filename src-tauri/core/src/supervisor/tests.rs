@@ -2,6 +2,7 @@
 
 mod images;
 mod leftovers;
+mod overstay;
 mod owner;
 mod walls;
 

@@ -79,7 +79,9 @@ impl Stage {
         if let Some(bytes) = program.lines().next().and_then(|line| line.strip_prefix("early ")) {
             self.say(Stream::Stderr, &vec![b'x'; bytes.parse().unwrap_or(0)]).await?;
         }
-        self.say(Stream::Stdout, &[&self.mark, " start\n".as_bytes()].concat()).await?;
+        let open = program.lines().any(|line| line == "open");
+        let start = if open { launcher::START_OPEN } else { launcher::START_SEALED };
+        self.say(Stream::Stdout, start).await?;
         let mut code = 0;
         for line in program.lines() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -106,8 +108,11 @@ impl Stage {
             }
         }
         self.say(Stream::Stderr, &self.mark).await?;
-        let trailer = format!(" end {code} 1000000 {} 5000000\nmain.py\0out\0\0tar\0", self.oom);
+        let trailer = format!(" end {code} 1000000 {} 5000000 0\n=main.py\0=out\0\0tar\0", self.oom);
         self.say(Stream::Stdout, &[&self.mark, trailer.as_bytes(), &self.tar()].concat()).await?;
+        if program.lines().any(|line| line == "stay") {
+            std::future::pending::<()>().await;
+        }
         Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
     }
 

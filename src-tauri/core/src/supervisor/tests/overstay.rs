@@ -1,0 +1,74 @@
+//! A container that may still run a program takes a place until it is gone. One whose launcher cannot lie does not.
+
+use super::*;
+
+/// Long enough for any retry of a removal. With the clock paused it takes no time.
+const LONG: Duration = Duration::from_secs(60);
+
+fn one_at_a_time() -> Rig {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
+        settings.concurrency = Some(1);
+        settings.warm = 0;
+    });
+    rig.fake.keep_containers(true);
+    rig
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_honest_launcher_has_ended_holds_no_place() {
+    let rig = one_at_a_time();
+    for _ in 0..3 {
+        assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    }
+    assert_eq!(rig.containers().await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_says_that_it_has_ended_holds_its_place_until_it_is_gone() {
+    let rig = one_at_a_time();
+    assert_eq!(rig.start(1, "open\nstay").status().await, Status::Ok);
+    let next = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    tokio::time::sleep(LONG).await;
+    let snapshot = rig.supervisor.snapshot();
+    assert_eq!((snapshot.queued.len(), snapshot.running.len()), (1, 0));
+    rig.fake.keep_containers(false);
+    assert_eq!(next.call.await.unwrap().unwrap().status, Status::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_its_streams_open_after_its_end_is_not_at_rest() {
+    let rig = one_at_a_time();
+    assert_eq!(rig.start(1, "stay").status().await, Status::Ok);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let next = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
+    rig.fake.keep_containers(false);
+    assert_eq!(next.call.await.unwrap().unwrap().status, Status::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_has_ended_and_cannot_be_removed_holds_no_place() {
+    let rig = one_at_a_time();
+    assert_eq!(rig.start(1, "open").status().await, Status::Ok);
+    assert_eq!(rig.start(1, "exit 0").call.await.unwrap().unwrap().status, Status::Ok);
+    assert_eq!(rig.containers().await, 2);
+}
+
+/// A run that is cancelled or overruns its time is killed; meanwhile it may still run.
+#[tokio::test(start_paused = true)]
+async fn one_that_is_being_killed_holds_its_place() {
+    let rig = one_at_a_time();
+    let run = rig.start(1, "hang");
+    rig.running(1).await;
+    assert!(rig.supervisor.stop(run.id).await);
+    assert_eq!(run.status().await, Status::Cancelled);
+    let next = rig.start(1, "exit 0");
+    rig.queued(1).await;
+    tokio::time::sleep(LONG).await;
+    assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
+    rig.fake.keep_containers(false);
+    assert_eq!(next.call.await.unwrap().unwrap().status, Status::Ok);
+}

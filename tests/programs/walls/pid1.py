@@ -1,0 +1,61 @@
+# PID 1 knows what makes its word on this program true. Nothing of it, or of what it keeps running, can be read or changed.
+import errno, json, os, re, stat
+
+succeeded = []
+
+
+def attempt(what, f):
+    try:
+        f()
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESRCH):
+            succeeded.append(f"{what}: {error.strerror}")
+    else:
+        succeeded.append(what)
+
+
+def read(name):
+    with open(name, "rb") as file:
+        file.read(1)
+
+
+me = str(os.getpid())
+others = [pid for pid in os.listdir("/proc") if pid.isdigit() and pid != me]
+tried = 0
+for pid in others:
+    for name in ("mem", "maps", "environ", "auxv", "stack", "syscall", "pagemap", "exe", "cwd", "root", "map_files", "fd", "personality"):
+        path = f"/proc/{pid}/{name}"
+        # Of a sleeping tool that keeps the watch there is nothing to learn; of a shell there is.
+        if open(f"/proc/{pid}/comm").read() != "sh\n":
+            continue
+        tried += 1
+        if name in ("exe", "cwd", "root"):
+            attempt(f"link {path}", lambda: os.readlink(path))
+        elif name in ("fd", "map_files"):
+            attempt(f"list {path}", lambda: os.listdir(path))
+            for number in range(10):
+                attempt(f"read {path}/{number}", lambda: os.open(f"{path}/{number}", os.O_RDONLY | os.O_NONBLOCK))
+        else:
+            attempt(f"read {path}", lambda: read(path))
+    if open(f"/proc/{pid}/comm").read() == "sh\n":
+        attempt(f"write {pid}/mem", lambda: os.open(f"/proc/{pid}/mem", os.O_RDWR))
+        attempt(f"write {pid}/oom_score_adj", lambda: open(f"/proc/{pid}/oom_score_adj", "w").write("1000"))
+
+# What PID 1 has said and read so far went through pipes that this program has, too. The secret was not in it.
+found = b""
+for descriptor in (0, 1, 2):
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        try:
+            pipe = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_NONBLOCK)
+            found += os.read(pipe, 65536)
+        except OSError:
+            pass
+if re.search(rb"[0-9a-f]{32}", found):
+    succeeded.append(f"read the nonce in a pipe: {found!r}")
+# The files of the launcher are gone, or hold nothing.
+for folder in ("/sandbox", "/tmp"):
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and name != "main.py" and re.search(rb"[0-9a-f]{32}", open(path, "rb").read()):
+            succeeded.append(f"read the nonce in {path}")
+print(json.dumps({"succeeded": succeeded, "tried": tried}))

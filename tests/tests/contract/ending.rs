@@ -1,0 +1,182 @@
+//! A program's end is told as it was: whatever it signals, and with the output that is still on its way.
+
+use std::time::{Duration, Instant};
+
+use sandtray_tests::rig::{Agent, Rig, eventually};
+use serde_json::{Value, json};
+
+use crate::{parts, python, shell};
+
+const PARTS: [&str; 4] = ["status", "exit_code", "stdout", "files"];
+
+fn ended(status: &str, exit_code: i32, stdout: &str, files: Value) -> Value {
+    json!({ "status": status, "exit_code": exit_code, "stdout": stdout, "files": files })
+}
+
+/// In a container made for the run, and in one whose interpreter was started ahead.
+async fn cold_and_warm(rig: &Rig, agent: &mut Agent, call: &Value, expected: &Value) {
+    let language = call["language"].as_str().unwrap();
+    for warm in [false, true] {
+        let mut call = call.clone();
+        if warm {
+            eventually("a container is warm", || async { rig.service.supervisor.snapshot().warm > 0 }).await;
+        } else {
+            // The pool keeps none with other limits than the owner's.
+            call["limits"] = json!({ "memory_mb": 400 });
+        }
+        let result = agent.run(call).await;
+        assert_eq!(parts(&result, &PARTS), *expected, "{language}, warm: {warm}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_shell_script_signals_it_goes_on_to_its_own_end() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let none = || json!({});
+    for (code, expected) in [
+        ("trap : TERM; sleep 5 & kill 0; wait; echo later; exit 4", ended("failed", 4, "later\n", none())),
+        ("trap 'kill 0' EXIT; sleep 5 & echo done; trap : TERM; exit 0", ended("ok", 0, "done\n", none())),
+        ("kill -TERM $PPID; echo later; echo x >out/f", ended("ok", 0, "later\n", json!({ "f": "x\n" }))),
+        ("kill -9 $PPID; kill -9 1; kill -INT 1; echo later; exit 3", ended("failed", 3, "later\n", none())),
+        ("kill -9 -1; echo later; echo x >out/f", ended("ok", 0, "later\n", json!({ "f": "x\n" }))),
+        ("kill -STOP 1; kill -STOP $PPID; echo later", ended("ok", 0, "later\n", none())),
+        (
+            "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -9 $p; done; echo later",
+            ended("ok", 0, "later\n", none()),
+        ),
+        // Nothing catches this one but the program itself.
+        ("kill 0; echo never", ended("failed", 143, "", none())),
+    ] {
+        cold_and_warm(&rig, &mut agent, &shell(code), &expected).await;
+    }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_python_program_signals_it_goes_on_to_its_own_end() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let to_all = "
+import os, signal
+for deaf in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(deaf, signal.SIG_IGN)
+for number in (15, 2, 1, 9):
+    os.kill(-1, number)
+open('out/f.txt', 'w').write('whole')
+print('done')";
+    let every_signal = "
+import os
+for number in range(1, 65):
+    for whom in (1, os.getppid()):
+        try: os.kill(whom, number)
+        except OSError: pass
+open('out/f.txt', 'w').write('whole')
+print('done', os.getppid(), os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid())";
+    let whole = || json!({ "f.txt": "whole" });
+    cold_and_warm(&rig, &mut agent, &python(to_all), &ended("ok", 0, "done\n", whole())).await;
+    let own = "done 1 True True\n";
+    cold_and_warm(&rig, &mut agent, &python(every_signal), &ended("ok", 0, own, whole())).await;
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_that_passes_through_a_child_arrives() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let lines: String = (0..2000).map(|number| format!("{number}\n")).collect();
+    let through_tee = "
+import os, subprocess
+tee = subprocess.Popen(['tee', 'run.log'], stdin=subprocess.PIPE)
+os.dup2(tee.stdin.fileno(), 1)
+tee.stdin.close()
+for number in range(2000): print(number)";
+    let logger = "
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(0.03)
+    print('late')
+    os._exit(0)
+print('early', flush=True)
+os._exit(5)";
+    for (call, expected) in [
+        (python(through_tee), ended("ok", 0, &lines, json!({}))),
+        (
+            shell("i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done | tee log & exit 0"),
+            ended("ok", 0, &lines, json!({})),
+        ),
+        (python(logger), ended("failed", 5, "early\nlate\n", json!({}))),
+        (shell("(sleep 0.02; echo late >out/f) & exit 0"), ended("ok", 0, "", json!({ "f": "late\n" }))),
+    ] {
+        for _ in 0..6 {
+            let result = agent.run(call.clone()).await;
+            assert_eq!(parts(&result, &PARTS), expected, "{call}");
+        }
+    }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_after_the_end_has_a_tenth_of_a_second_that_counts_for_nothing() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    agent.run(shell("exit 0")).await;
+    let begun = Instant::now();
+    let result = agent.run(shell("(trap '' TERM HUP; sleep 1; echo never; sleep 1000) & exit 0")).await;
+    let took = begun.elapsed();
+    assert_eq!(parts(&result, &PARTS), ended("ok", 0, "", json!({})));
+    // PID 1 counts in hundredths, so it waits between 90 and 100 ms; they are in the call and not in the program's time.
+    let rest = took.as_secs_f64() - result["seconds"].as_f64().unwrap() - result["queued_seconds"].as_f64().unwrap();
+    assert!(rest >= 0.085, "{rest} {result}");
+    assert!(took < Duration::from_millis(900), "a daemon held the run up: {took:?}");
+
+    // The caps hold meanwhile.
+    let result = agent.run(shell("yes & exit 0")).await;
+    assert_eq!(result["status"], "output_limit", "{result}");
+    // A zombie is not waited for.
+    let zombie = "import os\nif os.fork() == 0: os._exit(0)\nprint('done')";
+    agent.run(python(zombie)).await;
+    let begun = Instant::now();
+    let result = agent.run(python(zombie)).await;
+    let rest = begun.elapsed().as_secs_f64()
+        - result["seconds"].as_f64().unwrap()
+        - result["queued_seconds"].as_f64().unwrap();
+    assert!(rest < 0.08, "{rest} {result}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_wrote_beside_out_is_told() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let files = json!({ "a.csv": "1", "b.csv": "2", "same.csv": "3", "data/c.csv": "4", "data/deep/d.csv": "5", "old\nline/e": "6" });
+    let code = "
+import os
+open('b.csv', 'a').write('more')
+os.remove('data/deep/d.csv'); open('data/deep/d.csv', 'w').write('5')
+open('data/made.txt', 'w').write('x')
+os.mkdir('data/folder'); open('data/folder/not told apart', 'w').write('x')
+os.mkdir('new'); open('new/x', 'w').write('x')
+open('same.csv').read(); open('data/c.csv').read()
+os.symlink('a.csv', 'link')
+open('out/f', 'w').write('x')";
+    for _ in 0..2 {
+        let result = agent.run(json!({ "language": "python", "code": code, "files": files })).await;
+        assert_eq!(parts(&result, &PARTS), ended("ok", 0, "", json!({ "f": "x" })), "{result}");
+        let mut left: Vec<&str> =
+            result["left_behind"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["b.csv", "data/deep/d.csv", "data/folder", "data/made.txt", "link", "new"]);
+    }
+    // A script that writes at once, within the clock's tick in which its inputs came.
+    let call = json!({ "language": "shell", "code": "echo 2 >a", "files": { "a": "1\n", "b": "1\n" } });
+    for _ in 0..20 {
+        let result = agent.run(call.clone()).await;
+        assert_eq!(result["left_behind"], json!(["a"]), "{result}");
+    }
+    let untouched = json!({ "language": "shell", "code": "cat d/a b", "files": { "d/a": "1", "b": "2" } });
+    let result = agent.run(untouched).await;
+    assert_eq!((&result["left_behind"], &result["stdout"]), (&json!([]), &json!("12")), "{result}");
+    rig.stop().await;
+}
