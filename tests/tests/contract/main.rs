@@ -2,6 +2,7 @@
 
 mod ending;
 mod files;
+mod images;
 mod limits;
 mod preload;
 mod programs;

@@ -10,6 +10,6 @@ adj=/proc/$$/oom_score_adj
 exec 9>$adj
 # The name is the shell's own, by which busybox knows what to be. Tried first: a failed `exec` would end the container.
 umask 666
-cp /proc/$$/exe /sandbox/sh && /sandbox/sh -c : && exec /sandbox/sh -c "$script" sandtray "$@"
+{ cp /proc/$$/exe /sandbox/sh && /sandbox/sh -c :; } 2>/dev/null && exec /sandbox/sh -c "$script" sandtray "$@"
 # Runs go on all the same. The start line says that this launcher can be read.
 exec sh -c "$script" sandtray "$@"

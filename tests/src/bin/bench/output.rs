@@ -16,7 +16,11 @@ pub(crate) async fn measure() -> Value {
     for (name, code, bytes) in [
         ("64 KB of stdout", "import sys; sys.stdout.write('x' * 65536)", 65_536u64),
         ("5 MB file out", "open('out/f', 'wb').write(b'x' * 5_000_000)", 5_000_000),
-        ("1 GB of stdout, truncated", "import os\nb = b'x' * 65536\nfor _ in range(16384): os.write(1, b)", 1 << 30),
+        (
+            "250 MiB of stdout, truncated",
+            "import os\nb = b'x' * 65536\nfor _ in range(4000): os.write(1, b)",
+            250 << 20,
+        ),
     ] {
         serving.warm(&mut agent, 1).await;
         let cpu = serving.cpu();

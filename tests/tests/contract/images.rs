@@ -1,0 +1,101 @@
+//! The launcher in images that are not the official ones: another shell, and tools that are missing.
+
+use std::sync::Arc;
+
+use sandtray_core::engine::{Derivation, Engine, InstanceId};
+use sandtray_core::language::Language;
+use sandtray_core::run::RunId;
+use sandtray_tests::rig::{Rig, eventually};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{parts, python};
+
+const PID1: &str = include_str!("../../programs/walls/pid1.py");
+
+/// Signals that end shells, output through a child, a rewritten input, and a file.
+const PROGRAM: &str = "
+import os, signal, subprocess
+for number in range(1, 65):
+    for whom in (1, os.getppid()):
+        try: os.kill(whom, number)
+        except OSError: pass
+tee = subprocess.Popen(['tee', '/tmp/log'], stdin=subprocess.PIPE)
+os.dup2(tee.stdin.fileno(), 1)
+tee.stdin.close()
+open('a', 'w').write('b')
+open('out/f', 'w').write('whole')
+print(*sorted(os.environ), signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
+raise SystemExit(4)";
+
+/// The stock image of Python, changed by a script.
+async fn changed(name: &str, script: &'static str) -> Arc<dyn Engine> {
+    let rig = Rig::start().await;
+    rig.agent().await.run(python("")).await;
+    let engine = rig.service.health.watch().borrow().engine.clone().expect("an engine");
+    let recipe = Language::Python.recipe();
+    let base = engine.image(recipe.default_image).await.unwrap().expect("the image was just used").id;
+    let instance = InstanceId { home: "images".into(), boot: std::process::id().to_string() };
+    let derivation =
+        Derivation { base, name: name.into(), script, path: recipe.path, instance, run: RunId::generate() };
+    engine.derive(&derivation, &CancellationToken::new()).await.expect("an image of the stock one");
+    rig.stop().await;
+    engine
+}
+
+/// What the program and the attack on PID 1 say there, cold and warm.
+async fn said(image: &str) -> Vec<(Value, Value)> {
+    let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Python, image.into()))).await;
+    let mut agent = rig.agent().await;
+    let mut all = Vec::new();
+    for limits in [json!({ "memory_mb": 300 }), json!({})] {
+        let mut results = Vec::new();
+        for code in [PROGRAM, PID1] {
+            if limits == json!({}) {
+                eventually("a container is warm", || async { rig.service.supervisor.snapshot().warm > 0 }).await;
+            }
+            let call = json!({ "language": "python", "code": code, "limits": limits, "files": { "a": "a" } });
+            results.push(agent.run(call).await);
+        }
+        let attack: Value = serde_json::from_str(results[1]["stdout"].as_str().unwrap()).unwrap();
+        let program = parts(&results[0], &["status", "exit_code", "stdout", "stderr", "files", "left_behind"]);
+        all.push((program, attack["succeeded"].clone()));
+    }
+    rig.stop().await;
+    all
+}
+
+fn expected() -> Value {
+    json!({
+        "status": "failed", "exit_code": 4, "stdout": "HOME LANG PATH TMPDIR True True\n", "stderr": "",
+        "files": { "f": "whole" }, "left_behind": ["a"],
+    })
+}
+
+/// bash ends on signals that other shells, as PID 1, are never shown; and it exports variables of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn bash_as_the_images_shell_does_as_well() {
+    let name = "sandtray-test/bash:1";
+    let engine = changed(name, "ln -sf bash /bin/sh").await;
+    for (mut program, attack) in said(name).await {
+        // The last program that bash started, which it tells the next one.
+        let stdout = program["stdout"].as_str().unwrap().replace("TMPDIR _ ", "TMPDIR ");
+        program["stdout"] = stdout.into();
+        assert_eq!((program, attack), (expected(), json!([])));
+    }
+    engine.remove_image(name).await.unwrap();
+}
+
+/// Runs go on; what the tools were for is weaker, and nothing else is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_may_lack_the_tools_that_only_make_runs_better() {
+    let name = "sandtray-test/bare:1";
+    let engine = changed(name, "cd /usr/bin && rm cp setsid mkfifo cat").await;
+    for (program, attack) in said(name).await {
+        assert_eq!(program, expected());
+        // Without `cp` PID 1 can be read.
+        let readable = |what: &Value| what.as_str().unwrap().starts_with("read /proc/1/mem");
+        assert!(attack.as_array().unwrap().iter().any(readable), "{attack}");
+    }
+    engine.remove_image(name).await.unwrap();
+}
