@@ -15,7 +15,6 @@ fn ended(status: &str, exit_code: i32, stdout: &str, files: Value) -> Value {
 
 /// In a container made for the run, and in one whose interpreter was started ahead.
 async fn cold_and_warm(rig: &Rig, agent: &mut Agent, call: &Value, expected: &Value) {
-    let language = call["language"].as_str().unwrap();
     for warm in [false, true] {
         let mut call = call.clone();
         if warm {
@@ -24,8 +23,8 @@ async fn cold_and_warm(rig: &Rig, agent: &mut Agent, call: &Value, expected: &Va
             // The pool keeps none with other limits than the owner's.
             call["limits"] = json!({ "memory_mb": 400 });
         }
-        let result = agent.run(call).await;
-        assert_eq!(parts(&result, &PARTS), *expected, "{language}, warm: {warm}: {result}");
+        let result = agent.run(call.clone()).await;
+        assert_eq!(parts(&result, &PARTS), *expected, "{call}, warm: {warm}: {result}");
     }
 }
 

@@ -34,7 +34,7 @@ async fn changed(name: &str, script: &'static str) -> Arc<dyn Engine> {
     rig.agent().await.run(python("")).await;
     let engine = rig.service.health.watch().borrow().engine.clone().expect("an engine");
     let recipe = Language::Python.recipe();
-    let base = engine.image(recipe.default_image).await.unwrap().expect("the image was just used").id;
+    let base = engine.image(recipe.default_image).await.expect("an answer").expect("the image that was just used").id;
     let instance = InstanceId { home: "images".into(), boot: std::process::id().to_string() };
     let derivation =
         Derivation { base, name: name.into(), script, path: recipe.path, instance, run: RunId::generate() };
@@ -57,7 +57,7 @@ async fn said(image: &str) -> Vec<(Value, Value)> {
             let call = json!({ "language": "python", "code": code, "limits": limits, "files": { "a": "a" } });
             results.push(agent.run(call).await);
         }
-        let attack: Value = serde_json::from_str(results[1]["stdout"].as_str().unwrap()).unwrap();
+        let attack: Value = serde_json::from_str(results[1]["stdout"].as_str().unwrap_or_default()).expect("its one line");
         let program = parts(&results[0], &["status", "exit_code", "stdout", "stderr", "files", "left_behind"]);
         all.push((program, attack["succeeded"].clone()));
     }
