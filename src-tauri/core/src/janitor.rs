@@ -2,18 +2,16 @@
 //! It also knows which containers somebody has, and so can tell in an engine's list those that nobody has any more.
 
 use std::collections::HashMap;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::engine::{ContainerId, Engine, EngineError, Frames, InstanceId};
+use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
 use crate::traffic::Traffic;
 
 /// Removals at once on one engine, of those at rest and again of the others, which do not queue behind them. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
@@ -22,8 +20,6 @@ const WORKERS: usize = 2;
 const LATEST: Duration = Duration::from_millis(500);
 /// So many wait for that at once; each may still hold what its program wrote.
 const MAX_RESTING: usize = 16;
-/// A launcher that has told its program's end closes its streams within this; a hundred times what it takes.
-const STREAM_END: Duration = Duration::from_millis(500);
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// Then it is nobody's, and the next sweep begins again.
@@ -48,23 +44,15 @@ enum Urgency {
 }
 
 /// In which state a container is given up.
+#[derive(Debug)]
 pub enum Leaving {
     /// No program of an agent's was ever in it.
     Unused,
     /// A program may still run in it.
     Occupied(Overstay),
-    /// A launcher that cannot lie has said that all else in it has ended. Its streams are about to end.
-    AtRest(Overstay, Frames),
-}
-
-impl fmt::Debug for Leaving {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unused => "Unused",
-            Self::Occupied(_) => "Occupied",
-            Self::AtRest(..) => "AtRest",
-        })
-    }
+    /// A launcher that its program cannot read has said that all else in it has ended. (Docker ends the container's
+    /// streams with the container, so they prove nothing earlier.)
+    AtRest,
 }
 
 /// Counts a container in which a program may still run after its run is over, from [`Overstay::begin`] until this is
@@ -202,7 +190,7 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
                 Some(job) => {
                     let urgency = match job.leaving {
                         Leaving::Unused | Leaving::Occupied(_) => Urgency::Now,
-                        Leaving::AtRest(..) => Urgency::AtRest,
+                        Leaving::AtRest => Urgency::AtRest,
                     };
                     let engine = Arc::as_ptr(&job.engine).cast::<()>() as usize;
                     let turns = turns.entry((engine, urgency)).or_insert_with(|| Arc::new(Semaphore::new(WORKERS)));
@@ -212,14 +200,11 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
                         Urgency::AtRest => Arc::clone(&resting).try_acquire_owned().ok(),
                     };
                     removals.spawn(async move {
-                        let Job { engine, id, leaving, _presence } = job;
-                        let overstay = settled(leaving).await;
-                        // Only what is at rest may wait.
-                        if let Some(place) = place.filter(|_| overstay.is_none()) {
+                        if let Some(place) = place {
                             traffic.lull(LATEST).await;
                             drop(place);
                         }
-                        remove(engine.as_ref(), &id, overstay, turns).await;
+                        remove(job, turns).await;
                     });
                 }
                 None => break,
@@ -229,34 +214,24 @@ async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel:
     while !cancel.is_cancelled() && removals.join_next().await.is_some() {}
 }
 
-/// What counts the container as one that overstays. A container whose streams do not end is not at rest, whatever it said.
-async fn settled(leaving: Leaving) -> Option<Overstay> {
-    match leaving {
-        Leaving::Unused => None,
+async fn remove(job: Job, turns: Arc<Semaphore>) {
+    let Job { engine, id, leaving, _presence } = job;
+    let mut overstay = match leaving {
+        Leaving::Unused | Leaving::AtRest => None,
         Leaving::Occupied(overstay) => Some(overstay),
-        Leaving::AtRest(mut overstay, mut output) => {
-            let ended = timeout(STREAM_END, async { while output.next().await.is_some() {} }).await;
-            ended.is_err().then(|| {
-                overstay.begin();
-                overstay
-            })
-        }
-    }
-}
-
-async fn remove(engine: &dyn Engine, id: &ContainerId, mut overstay: Option<Overstay>, turns: Arc<Semaphore>) {
+    };
     let mut pause = FIRST_RETRY;
     for _ in 0..ATTEMPTS {
         // Held for the request only. It is never closed.
         let turn = turns.acquire().await;
-        let removed = engine.remove(id).await;
+        let removed = engine.remove(&id).await;
         drop(turn);
         match removed {
             Ok(()) | Err(EngineError::NoContainer) => return,
             Err(error) => debug!(container = %id, %error, "could not remove a container yet"),
         }
         // One that the engine cannot remove, though it has ended, takes nobody's place.
-        if overstay.is_some() && engine.exit(id).await.is_ok_and(|exit| !exit.running) {
+        if overstay.is_some() && engine.exit(&id).await.is_ok_and(|exit| !exit.running) {
             overstay = None;
         }
         tokio::time::sleep(pause).await;

@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Frames, Usage};
+use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Usage};
 use crate::janitor::{Janitor, Leaving, Overstay, Presence};
 use crate::launcher;
 
@@ -41,11 +41,9 @@ impl Container {
         self.overstay = Some(self.janitor.overstay());
     }
 
-    /// All that ran in it has ended, so that its removal may wait for a better moment. `output` is what is left of its
-    /// streams, whose end is the proof.
-    pub fn rest(mut self, output: Frames) {
-        let overstay = self.overstay.take().unwrap_or_else(|| self.janitor.overstay());
-        self.discard(Leaving::AtRest(overstay, output));
+    /// All that ran in it has ended, so that its removal may wait for a better moment.
+    pub fn rest(mut self) {
+        self.discard(Leaving::AtRest);
     }
 
     fn discard(&mut self, leaving: Leaving) {

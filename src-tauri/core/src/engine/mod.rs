@@ -146,16 +146,12 @@ pub struct ImageInfo {
     pub size_bytes: u64,
 }
 
-/// `shutdown()` gives the program end-of-file.
-pub type Input = Pin<Box<dyn AsyncWrite + Send>>;
-
-/// Must be read or dropped: an engine whose reader stalls cannot kill the container.
-pub type Frames = BoxStream<'static, Result<Frame, EngineError>>;
-
 /// The program's side of a started container.
 pub struct Attached {
-    pub input: Input,
-    pub output: Frames,
+    /// `shutdown()` gives the program end-of-file.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// Must be read or dropped: an engine whose reader stalls cannot kill the container.
+    pub output: BoxStream<'static, Result<Frame, EngineError>>,
 }
 
 impl fmt::Debug for Attached {

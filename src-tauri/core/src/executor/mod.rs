@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Attached, EngineError, Frame, Frames, Input};
+use crate::engine::{Attached, EngineError, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
@@ -77,10 +77,9 @@ pub async fn execute(
         .map_err(|error| RunError::Internal(format!("the files could not be packed: {error}")))?;
     let Lease { mut container, attached } = lease;
     container.occupy();
-    let Attached { input, mut output } = attached;
     let mut run = Run::new(spec, &nonce, asked.at, progress);
-    let cause = run.watch(input, &mut output, opening, spec.stdin.clone(), cancel).await;
-    run.judge(cause, container, output, spec, image).await
+    let cause = run.watch(attached, opening, spec.stdin.clone(), cancel).await;
+    run.judge(cause, container, spec, image).await
 }
 
 /// What is known before a run that never got a container.
@@ -160,15 +159,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Feeds and reads until there is a cause to stop. Returning drops the input.
-    async fn watch(
-        &mut self,
-        mut input: Input,
-        output: &mut Frames,
-        opening: Bytes,
-        stdin: Bytes,
-        cancel: &CancellationToken,
-    ) -> Cause {
+    /// Feeds and reads until there is a cause to stop. Returning drops both directions of the attachment.
+    async fn watch(&mut self, attached: Attached, opening: Bytes, stdin: Bytes, cancel: &CancellationToken) -> Cause {
+        let Attached { mut input, mut output } = attached;
         // A program that does not read its stdin closes it under us; that is no failure of anybody.
         let feed = async move {
             let _ = input.write_all(&opening).await;
@@ -265,7 +258,6 @@ impl<'a> Run<'a> {
         mut self,
         cause: Cause,
         container: Container,
-        output: Frames,
         spec: &RunSpec,
         image: String,
     ) -> Result<Outcome, RunError> {
@@ -286,10 +278,8 @@ impl<'a> Run<'a> {
         };
         // From here on the container is on its way out, while the reply is on its own.
         if at_rest {
-            container.rest(output);
+            container.rest();
         } else {
-            // In this order: an engine whose reader stalls cannot kill the container.
-            drop(output);
             drop(container);
         }
         let (beside, harvest) = self.report.into_parts();

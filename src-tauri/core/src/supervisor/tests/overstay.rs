@@ -37,19 +37,6 @@ async fn what_only_says_that_it_has_ended_holds_its_place_until_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_keeps_its_streams_open_after_its_end_is_not_at_rest() {
-    let rig = one_at_a_time();
-    assert_eq!(rig.start(1, "stay").status().await, Status::Ok);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let next = rig.start(1, "exit 0");
-    rig.queued(1).await;
-    tokio::time::sleep(LONG).await;
-    assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
-    rig.fake.keep_containers(false);
-    assert_eq!(next.call.await.unwrap().unwrap().status, Status::Ok);
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_that_has_ended_and_cannot_be_removed_holds_no_place() {
     let rig = one_at_a_time();
     assert_eq!(rig.start(1, "open").status().await, Status::Ok);
