@@ -1,20 +1,15 @@
 //! Other people's words on the owner's desktop: a client may call itself anything.
 
+use sandtray_core::text::is_hidden;
+
 /// One line of at most so many characters, without anything that moves, hides or reverses what stands beside it.
 pub(crate) fn plain(text: &str, most: usize) -> String {
     let shown: Vec<char> =
-        text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_invisible(*c)).collect();
+        text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hidden(*c)).collect();
     match shown.len() {
         length if length > most => shown[..most.saturating_sub(1)].iter().chain(&['…']).collect(),
         _ => shown.into_iter().collect(),
     }
-}
-
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

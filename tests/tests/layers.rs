@@ -15,6 +15,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("codec", &[]),
     ("language", &[]),
     ("name", &[]),
+    ("text", &[]),
     ("time", &[]),
     ("traffic", &[]),
     ("run", &["language", "name"]),

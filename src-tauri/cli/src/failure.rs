@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::terminal::plain;
+use crate::terminal::{self, plain};
 
 /// As Docker has it: not a code that a program is likely to end with.
 pub(crate) const FAILURE: u8 = 125;
@@ -67,7 +67,8 @@ impl Failure {
         if json {
             let own = json!({ "code": "sandtray", "message": self.message, "data": { "hint": self.hint } });
             use std::io::Write as _;
-            let _ = writeln!(std::io::stdout(), "{}", json!({ "error": self.error.unwrap_or(own) }));
+            let error = terminal::json(&json!({ "error": self.error.unwrap_or(own) }));
+            let _ = writeln!(std::io::stdout(), "{error}");
         }
         eprintln!("sandtray: {}", plain(&self.message));
         if let Some(hint) = self.hint {

@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::failure::Failure;
 use crate::format::{ago, bytes, seconds, table};
 use crate::source::put;
-use crate::terminal::plain;
+use crate::terminal::{self, plain};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,7 +30,7 @@ pub(crate) async fn history(args: &Args, socket: &Path, json: bool) -> Result<Ex
     let mut params = json!({ "limit": args.limit });
     put(&mut params, "before", args.before.clone());
     let page = client.call("code.history", params).await?;
-    let text = if json { format!("{page}\n") } else { text(&page, to_millis(SystemTime::now())) };
+    let text = if json { format!("{}\n", terminal::json(&page)) } else { text(&page, to_millis(SystemTime::now())) };
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::of_output(&error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,9 +14,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, Message};
 use crate::failure::{Failure, INTERRUPTED};
+use crate::format::count;
+use crate::save::Existing;
 use crate::signals::Signals;
 use crate::source;
-use crate::terminal::Cleaner;
+use crate::terminal::{self, Cleaner};
 
 mod progress;
 mod verdict;
@@ -43,9 +45,12 @@ pub(crate) struct Args {
     /// What the program reads from its stdin: a file, or `-`.
     #[arg(long, value_name = "PATH")]
     stdin: Option<PathBuf>,
-    /// Save the files that the program wrote under out/ in this folder.
+    /// Save the files that the program wrote under out/ in this folder. Hidden names are left out.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Let --out replace files that are there.
+    #[arg(long, requires = "out")]
+    force: bool,
     /// Stop it after so many seconds.
     #[arg(long)]
     seconds: Option<f64>,
@@ -72,25 +77,29 @@ enum OverflowArg {
 }
 
 pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let (out, quiet) = (args.out.clone(), args.quiet);
+    let (out, force, quiet) = (args.out.clone(), args.force, args.quiet);
     let request = request(args)?;
     let mut client = Client::connect(socket, "sandtray run").await?;
     let mut ctrl_c = Signals::interrupt().map_err(|error| Failure::of_signals(&error))?;
     let id = client.send("code.run", request).await?;
     let mut screen = Screen::new(json);
-    let Some(reply) = follow(&mut client, id, &mut ctrl_c, &mut screen).await? else {
+    let followed = follow(&mut client, id, &mut ctrl_c, &mut screen).await;
+    if !matches!(followed, Ok(Some(_))) {
+        screen.restore()?;
+    }
+    let Some(reply) = followed? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     screen.finish(&reply.result)?;
     if json {
-        writeln!(io::stdout(), "{}", reply.result).map_err(|error| Failure::of_output(&error))?;
+        writeln!(io::stdout(), "{}", terminal::json(&reply.result)).map_err(|error| Failure::of_output(&error))?;
     }
     // The verdict before the files: a failing disk does not hide what came of the program.
     if !quiet {
-        verdict::tell(&reply.result, out.as_deref());
+        verdict::tell(&reply.result, out.is_some());
     }
     if let Some(folder) = &out {
-        crate::save::save(&reply.result["files"], folder)?;
+        save(&reply.result["files"], folder, force, quiet)?;
     }
     if reply.interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
@@ -98,6 +107,18 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     let code = reply.result["exit_code"].as_i64().unwrap_or(0);
     // The service promises a number that fits; where it does not, it must at least not look like success.
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// Tells of each file that could not be saved, and fails where there is one.
+fn save(files: &Value, folder: &Path, force: bool, quiet: bool) -> Result<(), Failure> {
+    let saved = crate::save::save(files, folder, if force { Existing::Replace } else { Existing::Keep })?;
+    if saved.number > 0 && !quiet {
+        verdict::say(&format!("{} saved under {}.", count(saved.number, "file"), folder.display()));
+    }
+    for refused in &saved.refused {
+        verdict::say(&refused.to_string());
+    }
+    saved.failure(folder).map_or(Ok(()), Err)
 }
 
 fn request(args: Args) -> Result<Value, Failure> {
@@ -229,14 +250,20 @@ impl Screen {
                 self.write(is_stderr, &whole[written..], 0)?;
             }
         }
-        for (is_stderr, cleaner) in [(false, &mut self.stdout.cleaner), (true, &mut self.stderr.cleaner)] {
-            let reset = cleaner.as_mut().map_or("", Cleaner::end);
-            put(is_stderr, reset.as_bytes())?;
-        }
+        self.restore()?;
         let missed = self.stdout.missed + self.stderr.missed;
         if missed > 0 {
             let missed = crate::format::bytes(missed);
             eprintln!("sandtray: {missed} of output came too fast to be shown here; use --json for what was kept.");
+        }
+        Ok(())
+    }
+
+    /// Whatever came of the run, the terminal is as it was.
+    fn restore(&mut self) -> Result<(), Failure> {
+        for (is_stderr, cleaner) in [(false, &mut self.stdout.cleaner), (true, &mut self.stderr.cleaner)] {
+            let rest = cleaner.as_mut().map_or_else(String::new, Cleaner::end);
+            put(is_stderr, rest.as_bytes())?;
         }
         Ok(())
     }

@@ -1,29 +1,115 @@
-//! Saving what a program returned under a folder of the owner's choice. Names and contents are the program's word: nothing
-//! is written outside the folder, and no symbolic link below it is followed.
+//! Saving what a program returned under a folder of the owner's choice. Names and contents are the program's word: nothing is
+//! written outside the folder, no symbolic link below it is followed, nothing that is there is replaced unasked, and no
+//! hidden name is made, since tools obey what such files say (`.git/config`, `.envrc`, `.vscode/tasks.json`).
 
+use std::fmt;
+use std::io;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandtray_core::name::FileName;
+use sandtray_core::text::is_hidden;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::format::count;
 
-/// Saves all files of a reply; gives their number.
-pub(crate) fn save(files: &Value, folder: &Path) -> Result<usize, Failure> {
-    let Some(files) = files.as_object().filter(|files| !files.is_empty()) else { return Ok(0) };
+#[cfg_attr(unix, path = "save/unix.rs")]
+#[cfg_attr(not(unix), path = "save/windows.rs")]
+mod place;
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Keep,
+    /// The name gets a new file in one step; what it was a name of is not written to.
+    Replace,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Saved {
+    pub(crate) number: usize,
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// A file that was not saved.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    name: String,
+    why: Why,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("its name is hidden, or in a hidden folder")]
+    Hidden,
+    #[error("its name {0}")]
+    Name(#[from] sandtray_core::name::NameFault),
+    #[error("its content can't be read")]
+    Content,
+    #[error("there is a file of that name")]
+    Exists,
+    #[error("{0}")]
+    Disk(io::Error),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was not saved: {}.", self.name, self.why)
+    }
+}
+
+impl Saved {
+    /// None where all were saved.
+    pub(crate) fn failure(&self, folder: &Path) -> Option<Failure> {
+        if self.refused.is_empty() {
+            return None;
+        }
+        let (refused, all) = (self.refused.len(), count(self.number + self.refused.len(), "file"));
+        let message = format!("{refused} of {all} could not be saved under {}.", folder.display());
+        let has = |why: fn(&Why) -> bool| self.refused.iter().any(|refused| why(&refused.why));
+        Some(if has(|why| matches!(why, Why::Exists)) {
+            Failure::with_hint(message, "`--force` replaces files that are there; another folder keeps both.")
+        } else if has(|why| matches!(why, Why::Hidden)) {
+            Failure::with_hint(message, "`--json` prints what every file holds, whatever its name.")
+        } else {
+            Failure::new(message)
+        })
+    }
+}
+
+/// Saves the files of a reply, each of them or not at all. Fails where the folder cannot be made.
+pub(crate) fn save(files: &Value, folder: &Path, existing: Existing) -> Result<Saved, Failure> {
+    let mut saved = Saved::default();
+    let Some(files) = files.as_object().filter(|files| !files.is_empty()) else { return Ok(saved) };
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::new(format!("The folder {} can't be made: {error}.", folder.display())))?;
     for (name, content) in files {
-        let refuse = |why: &dyn std::fmt::Display| {
-            Failure::new(format!("The file {name} can't be saved under {}: {why}.", folder.display()))
-        };
-        let parsed = FileName::parse(name).map_err(|fault| refuse(&format!("its name {fault}")))?;
-        let bytes = bytes(content).ok_or_else(|| refuse(&"its content can't be read"))?;
-        place::write(folder, &parsed, &bytes).map_err(|error| refuse(&error))?;
+        match save_one(name, content, folder, existing) {
+            Ok(()) => saved.number += 1,
+            Err(why) => saved.refused.push(Refused { name: name.clone(), why }),
+        }
     }
-    Ok(files.len())
+    Ok(saved)
+}
+
+fn save_one(name: &str, content: &Value, folder: &Path, existing: Existing) -> Result<(), Why> {
+    let parsed = FileName::parse(name)?;
+    if name.split('/').any(is_hidden_component) {
+        return Err(Why::Hidden);
+    }
+    let bytes = bytes(content).ok_or(Why::Content)?;
+    place::write(folder, &parsed, &bytes, existing).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Why::Exists,
+        _ => Why::Disk(error),
+    })
+}
+
+/// A dot makes a name hidden. Some file systems pass over characters that take no room, and so would name `.git` by them.
+fn is_hidden_component(component: &str) -> bool {
+    component.chars().find(|c| !is_hidden(*c)) == Some('.')
 }
 
 fn bytes(content: &Value) -> Option<Vec<u8>> {
@@ -38,146 +124,10 @@ fn last(name: &FileName) -> &str {
     name.as_str().rsplit('/').next().unwrap_or(name.as_str())
 }
 
-/// Where it is written before it takes its name. Not a name that a program would choose for anything else.
+/// Where it is written before it takes its name. No program can know it, and none that is returned is hidden.
 fn draft() -> String {
-    format!(".sandtray-{}.part", std::process::id())
-}
-
-#[cfg(unix)]
-mod place {
-    //! Step by step from an open folder, so that a link put in the way at any moment is not followed.
-
-    use std::fs::File;
-    use std::io::{self, Write};
-    use std::os::fd::OwnedFd;
-    use std::path::Path;
-
-    use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, open, openat, renameat, unlinkat};
-    use rustix::io::Errno;
-    use sandtray_core::name::FileName;
-
-    const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLOEXEC);
-
-    pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8]) -> io::Result<()> {
-        // The folder itself may be a link: its owner named it.
-        let mut folder = open(root, FOLDER, Mode::empty())?;
-        for parent in name.parents() {
-            folder = step(&folder, parent.rsplit('/').next().unwrap_or(parent))?;
-        }
-        let draft = super::draft();
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&folder, draft.as_str(), flags, Mode::from_raw_mode(0o666))?;
-        // Taking the name replaces a link or a fifo of that name rather than writing through it.
-        let written = File::from(file)
-            .write_all(bytes)
-            .and_then(|()| renameat(&folder, draft.as_str(), &folder, super::last(name)).map_err(io::Error::from));
-        if written.is_err() {
-            let _ = unlinkat(&folder, draft.as_str(), AtFlags::empty());
-        }
-        written
-    }
-
-    fn step(folder: &OwnedFd, component: &str) -> io::Result<OwnedFd> {
-        match mkdirat(folder, component, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        openat(folder, component, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| match error {
-            Errno::NOTDIR | Errno::LOOP => io::Error::other(format!("{component} is there and is not a folder")),
-            other => other.into(),
-        })
-    }
-}
-
-#[cfg(not(unix))]
-mod place {
-    use std::io;
-    use std::path::Path;
-
-    use sandtray_core::name::FileName;
-
-    /// Looks before each step. Windows lets only administrators and developers make links.
-    pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8]) -> io::Result<()> {
-        let mut folder = root.to_owned();
-        for parent in name.parents() {
-            folder = root.join(parent);
-            match std::fs::create_dir(&folder) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Ok(()) | Err(_) => {}
-            }
-            if !std::fs::symlink_metadata(&folder)?.is_dir() {
-                return Err(io::Error::other(format!("{parent} is there and is not a folder")));
-            }
-        }
-        if name.as_str().contains([':', '<', '>', '"', '|', '?', '*']) {
-            return Err(io::Error::other("its name is not one that Windows can hold"));
-        }
-        let draft = folder.join(super::draft());
-        std::fs::write(&draft, bytes)?;
-        std::fs::rename(&draft, folder.join(super::last(name)))
-    }
+    format!(".sandtray-{}.part", Uuid::new_v4().simple())
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-    use serde_json::json;
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    fn read(path: &Path) -> Vec<u8> {
-        fs::read(path).expect("it was saved")
-    }
-
-    #[test]
-    fn files_arrive_exactly_and_replace_what_was_there() {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("new/out");
-        let files = json!({ "a.txt": "ä", "d/e/f.bin": { "base64": "AP8=" } });
-        assert_eq!(save(&files, &out).unwrap(), 2);
-        assert_eq!(save(&json!({ "a.txt": "again" }), &out).unwrap(), 1);
-        assert_eq!(read(&out.join("a.txt")), b"again");
-        assert_eq!(read(&out.join("d/e/f.bin")), [0, 255]);
-        assert_eq!(fs::read_dir(&out).unwrap().count(), 2);
-        assert_eq!(save(&json!({}), &root.path().join("none")).unwrap(), 0);
-        assert!(!root.path().join("none").exists());
-    }
-
-    #[test]
-    fn nothing_leaves_the_folder() {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("out");
-        for name in ["../x", "/tmp/x", "a/../../x", "", "a\\..\\x"] {
-            assert!(save(&json!({ name: "x" }), &out).unwrap_err().message.contains("its name"), "{name}");
-        }
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn links_are_not_followed() {
-        let root = tempfile::tempdir().unwrap();
-        let (out, outside) = (root.path().join("out"), root.path().join("outside"));
-        fs::create_dir(&out).unwrap();
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join("precious"), "precious").unwrap();
-        symlink(&outside, out.join("folder")).unwrap();
-        symlink(outside.join("precious"), out.join("file")).unwrap();
-        assert!(save(&json!({ "folder/x": "x" }), &out).unwrap_err().message.contains("not a folder"));
-        assert_eq!(save(&json!({ "file": "mine" }), &out).unwrap(), 1);
-        assert_eq!(read(&outside.join("precious")), b"precious");
-        assert_eq!(read(&out.join("file")), b"mine");
-        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
-        // The folder itself may be a link.
-        symlink(&outside, root.path().join("chosen")).unwrap();
-        assert_eq!(save(&json!({ "y": "y" }), &root.path().join("chosen")).unwrap(), 1);
-        assert_eq!(read(&outside.join("y")), b"y");
-    }
-
-    #[test]
-    fn a_folder_in_the_way_of_a_file_is_told() {
-        let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("a")).unwrap();
-        assert!(save(&json!({ "a": "x" }), root.path()).is_err());
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    }
-}
+mod tests;

@@ -15,7 +15,7 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::signals::Signals;
 use crate::status;
-use crate::terminal::plain;
+use crate::terminal::{self, plain};
 
 /// The variable that says what is logged to stderr, as `RUST_LOG` does elsewhere.
 const LOG: &str = "SANDTRAY_LOG";
@@ -64,8 +64,8 @@ async fn ready(service: &Service, json: bool) -> Result<(), Failure> {
     let snapshot = service.supervisor.snapshot();
     let line = if json {
         let engine = &snapshot.engine;
-        json!({ "socket": service.socket, "pid": std::process::id(), "enabled": snapshot.enabled, "engine": engine })
-            .to_string()
+        let (socket, pid) = (&service.socket, std::process::id());
+        terminal::json(&json!({ "socket": socket, "pid": pid, "enabled": snapshot.enabled, "engine": engine }))
     } else {
         line(service, &snapshot)
     };

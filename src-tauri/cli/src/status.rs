@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::format::{ago, bytes, table};
-use crate::terminal::plain;
+use crate::terminal::{self, plain};
 
 pub(crate) async fn status(socket: &Path, json: bool) -> Result<ExitCode, Failure> {
     let mut client = Client::connect(socket, "sandtray status").await?;
     let status = client.call("status", json!({})).await?;
-    let text = if json { format!("{status}\n") } else { text(&status, to_millis(SystemTime::now())) };
+    let text =
+        if json { format!("{}\n", terminal::json(&status)) } else { text(&status, to_millis(SystemTime::now())) };
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::of_output(&error))?;
     Ok(ExitCode::SUCCESS)
 }

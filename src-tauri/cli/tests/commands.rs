@@ -44,6 +44,23 @@ impl Desk {
         finish(self.command(args)).await
     }
 
+    /// All that it shows where both of its streams are a terminal, which puts a carriage return before each line end.
+    async fn on_a_terminal(&self, args: &[&str]) -> String {
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+        let mut words = vec![quoted(env!("CARGO_BIN_EXE_sandtray"))];
+        words.extend(args.iter().map(|word| quoted(word)));
+        words.extend(["--socket".into(), quoted(self.path("s").to_str().unwrap())]);
+        let mut command = Command::new("script");
+        command.args(["-qefc", &words.join(" "), "/dev/null"]).current_dir(self.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let shown = finish(command).await.stdout;
+        // One that a program ended with both has two of them.
+        let shown = String::from_utf8(shown).expect("UTF-8 on the terminal");
+        let lines = shown.replace("\r\r\n", "\n").replace("\r\n", "\n");
+        assert!(!lines.contains('\r'), "{lines:?}");
+        lines
+    }
+
     async fn python(&self, code: &str) -> Output {
         self.call(&["run", "-l", "python", "-c", code]).await
     }
@@ -132,6 +149,73 @@ async fn everything_that_is_asked_reaches_the_service() {
     assert_eq!((spec.limits.millis, spec.limits.memory_bytes, spec.limits.milli_cpus), (1500, 64 << 20, 500));
     let files: Vec<_> = spec.files.iter().map(|file| (file.name.as_str(), file.bytes.as_ref())).collect();
     assert_eq!(files, [("d/x", b"\xff\x00".as_slice()), ("in.txt", b"input")]);
+}
+
+/// What a program, a client or a file name may try on whoever looks.
+const HOSTILE: &str =
+    "a\rb\u{9b}2Jc\u{9d}52;c;cm0=\u{9c}d\u{202e}e\u{200b}\u{feff}f\u{7f}\u{85}g\u{90}h\u{9c}\u{2066}i\u{e0041}j";
+
+#[tokio::test]
+async fn json_on_a_terminal_is_the_same_value_and_moves_nothing() {
+    let desk = Desk::new();
+    let say = format!("say {HOSTILE}");
+    let label = live_with_label(HOSTILE);
+    desk.product.change(|snapshot| snapshot.running = vec![label]);
+    for args in [
+        &["run", "--json", "-l", "py", "-c", &say][..],
+        &["status", "--json"],
+        &["history", "--json", "--before", HOSTILE],
+    ] {
+        let shown = desk.on_a_terminal(args).await;
+        let line = shown.strip_suffix('\n').expect("a line");
+        assert_eq!(line.chars().find(|c| sandtray_core::text::is_hidden(*c)), None, "{args:?}: {line}");
+        let (there, piped) = (serde_json::from_str::<Value>(line).unwrap(), desk.call(args).await);
+        assert!(piped.stdout.windows(5).any(|bytes| bytes == "\u{9b}2Jc".as_bytes()), "a pipe gets it as it is");
+        let strip = |mut value: Value| {
+            value.as_object_mut().map(|fields| fields.remove("run_id"));
+            value
+        };
+        assert_eq!(strip(there), strip(json(&piped)), "{args:?}");
+    }
+}
+
+fn live_with_label(label: &str) -> sandtray_core::event::LiveRun {
+    sandtray_core::event::LiveRun { label: Some(label.into()), ..live(sandtray_core::run::RunId::generate()) }
+}
+
+#[tokio::test]
+async fn what_a_program_prints_on_a_terminal_moves_and_hides_nothing() {
+    let desk = Desk::new();
+    let shown = desk.on_a_terminal(&["run", "-l", "py", "-c", &format!("say {HOSTILE}")]).await;
+    assert_eq!(shown, "a\nbcdefgij");
+    let shown = desk.on_a_terminal(&["run", "-l", "py", "-c", "say \x1b[8;31mred\x1b]0;x\x07\x1b"]).await;
+    assert_eq!(shown, "\x1b[31mred\x1b[0m");
+    let shown = desk.on_a_terminal(&["run", "-l", "py", "-c", "binary"]).await;
+    assert_eq!(shown, "a\u{fffd}\nerr");
+    let shown = desk.on_a_terminal(&["run", &format!("{HOSTILE}.x")]).await;
+    assert!(shown.starts_with("sandtray: a\u{fffd}b\u{fffd}2Jc"), "{shown}");
+}
+
+#[tokio::test]
+async fn what_is_there_is_not_replaced_without_being_asked() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("kept")).unwrap();
+    fs::write(desk.path("kept/big"), "mine").unwrap();
+    let args = ["run", "-l", "py", "-c", "files 3", "--out", "kept"];
+    let (code, _, stderr) = said(&desk.call(&args).await);
+    assert_eq!(code, 125);
+    assert_eq!(
+        stderr,
+        "sandtray: big was not saved: there is a file of that name.\n\
+         sandtray: 1 of 1 file could not be saved under kept.\n\
+         `--force` replaces files that are there; another folder keeps both.\n"
+    );
+    assert_eq!(fs::read_to_string(desk.path("kept/big")).unwrap(), "mine");
+    let forced = [&args[..], &["--force"]].concat();
+    assert_eq!(said(&desk.call(&forced).await), (0, String::new(), "sandtray: 1 file saved under kept.\n".into()));
+    assert_eq!(fs::read_to_string(desk.path("kept/big")).unwrap(), "xxx");
+    let (code, _, stderr) = said(&desk.call(&["run", "-l", "py", "-c", "files 3", "--force"]).await);
+    assert!(code == 125 && stderr.contains("--out"), "{stderr}");
 }
 
 #[tokio::test]

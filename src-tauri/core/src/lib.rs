@@ -31,6 +31,7 @@ pub mod service;
 pub mod settings;
 pub mod supervisor;
 pub mod tap;
+pub mod text;
 pub mod time;
 pub mod traffic;
 pub mod wall_check;

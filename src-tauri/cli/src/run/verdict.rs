@@ -1,7 +1,5 @@
 //! What a person should know of a run beyond its output: one sentence each, on stderr.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::format::{bytes, count, seconds};
@@ -10,14 +8,19 @@ use crate::terminal::plain;
 /// Names that a sentence lists before it says "and more".
 const MAX_NAMES: usize = 5;
 
-pub(super) fn tell(result: &Value, out: Option<&Path>) {
-    for sentence in sentences(result, out) {
-        eprintln!("sandtray: {}", plain(&sentence));
+/// `saving`: the files are told of when they are saved.
+pub(super) fn tell(result: &Value, saving: bool) {
+    for sentence in sentences(result, saving) {
+        say(&sentence);
     }
 }
 
-fn sentences(result: &Value, out: Option<&Path>) -> Vec<String> {
-    [verdict(result), files(result, out), skipped(result), left_behind(result)].into_iter().flatten().collect()
+pub(super) fn say(sentence: &str) {
+    eprintln!("sandtray: {}", plain(sentence));
+}
+
+fn sentences(result: &Value, saving: bool) -> Vec<String> {
+    [verdict(result), files(result, saving), skipped(result), left_behind(result)].into_iter().flatten().collect()
 }
 
 fn verdict(result: &Value) -> Option<String> {
@@ -39,13 +42,9 @@ fn verdict(result: &Value) -> Option<String> {
     }
 }
 
-fn files(result: &Value, out: Option<&Path>) -> Option<String> {
+fn files(result: &Value, saving: bool) -> Option<String> {
     let number = result["files"].as_object().map_or(0, serde_json::Map::len);
-    match (number, out) {
-        (0, _) => None,
-        (_, Some(folder)) => Some(format!("{} saved under {}.", count(number, "file"), folder.display())),
-        (_, None) => Some(format!("It returned {}; `--out DIR` keeps them.", count(number, "file"))),
-    }
+    (number > 0 && !saving).then(|| format!("It returned {}; `--out DIR` keeps them.", count(number, "file")))
 }
 
 fn skipped(result: &Value) -> Option<String> {
@@ -80,8 +79,8 @@ mod tests {
     #[test]
     fn a_run_that_went_well_says_nothing() {
         let result = json!({ "status": "ok", "files": {}, "skipped_files": [], "left_behind": [] });
-        assert_eq!(sentences(&result, None), Vec::<String>::new());
-        assert_eq!(sentences(&json!({ "status": "failed" }), None), Vec::<String>::new());
+        assert_eq!(sentences(&result, false), Vec::<String>::new());
+        assert_eq!(sentences(&json!({ "status": "failed" }), false), Vec::<String>::new());
     }
 
     #[test]
@@ -112,9 +111,9 @@ mod tests {
                 "Not returned, since only what is written under out/ is: a, b, c, d, e and 2 more.",
             ),
         ] {
-            assert_eq!(sentences(&result, None), [sentence]);
+            assert_eq!(sentences(&result, false), [sentence]);
         }
         let two = json!({ "status": "ok", "files": { "a": "", "b": "" } });
-        assert_eq!(sentences(&two, Some(Path::new("d"))), ["2 files saved under d."]);
+        assert_eq!(sentences(&two, true), Vec::<String>::new());
     }
 }

@@ -1,56 +1,59 @@
-//! Reads the tar of `out/` that a hostile program had a hand in. Never touches the disk, never trusts a size, and keeps
-//! no more than the owner's cap of file bytes. Accepts regular files; everything else is reported, not returned.
+//! Reads the tar of `out/` that a hostile program had a hand in: its blocks, long names and links. Never touches the disk,
+//! never trusts a size, and ends after a bounded number of bytes. What comes of an entry is [`basket`]'s to say.
 
-use std::collections::HashSet;
+mod basket;
+mod complaints;
+mod header;
 
-use bytes::Bytes;
+use basket::Basket;
+use header::Header;
 
-use crate::name::{FileName, NameFault};
-use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
+use crate::name::FileName;
+
+pub use basket::Harvest;
 
 const BLOCK: usize = 512;
-/// Raw bytes of the whole archive. The working folder holds 64 MiB, so an honest archive is shorter; sparse files are not.
+/// Headers and contents of the whole archive. The working folder holds 64 MiB, so an honest archive is shorter; sparse files
+/// are not.
 const MAX_RAW: u64 = 128 << 20;
-/// Bytes of all their names. In a reply each byte may take six.
-const MAX_NAMES: usize = 64 << 10;
-/// Skipped names that are listed; the rest is counted.
-const MAX_SKIPPED: usize = 100;
-/// A long name's own bytes: a path of 2,000 components of 255 bytes is longer than any kernel lets a program make in one go.
-const MAX_NAME: u64 = 64 << 10;
-/// What tar had to complain about.
-const MAX_LOG: u64 = 16 << 10;
+/// What stands ahead of entries, which is their long names. It is not counted with the rest: in folders that lie in each
+/// other each name holds all those before it, 512 MB at 2,000 folders with names of 255 bytes.
+const MAX_RAW_AHEAD: u64 = 1 << 30;
+/// Kept of a name: more than the longest path that can be returned (16 components of 255 bytes), so what is cut off
+/// decides nothing.
+const MAX_AHEAD: usize = 8 << 10;
+/// Kept of what tar had to complain about.
+const MAX_LOG: usize = 16 << 10;
 
 const OUT: &[u8] = b"sandbox/out";
 const LOG: &[u8] = b"tmp/.sandtray.log";
 
-/// What a run's `out/` held.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Harvest {
-    pub files: Vec<OutputFile>,
-    pub skipped: Vec<SkippedFile>,
-}
-
 #[derive(Debug)]
 pub(super) struct Archive {
-    budget: u64,
     raw: u64,
+    raw_ahead: u64,
     block: Vec<u8>,
     body: Option<Body>,
-    /// From a long-name entry, for the entry after it.
-    long_name: Option<Vec<u8>>,
-    done: bool,
-    files: Vec<OutputFile>,
-    names: HashSet<FileName>,
-    name_bytes: usize,
-    skipped: Vec<SkippedFile>,
-    skipped_more: u64,
+    ahead: Ahead,
+    basket: Basket,
     log: Vec<u8>,
+    done: bool,
+}
+
+/// What was said ahead of an entry, since it has no room in the entry's own header.
+#[derive(Debug, Default)]
+struct Ahead {
+    name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+    size: Option<u64>,
 }
 
 /// An entry's content while it comes in.
 #[derive(Debug)]
 struct Body {
     keep: Keep,
+    /// So many bytes of the content at most.
+    most: usize,
     bytes: Vec<u8>,
     left: u64,
     padding: u64,
@@ -60,25 +63,25 @@ struct Body {
 enum Keep {
     Nothing,
     File(FileName),
+    /// Of a file that is not returned, for a second name of it that is.
+    Spare(Vec<u8>),
     LongName,
+    LongLink,
+    Pax,
     Log,
 }
 
 impl Archive {
     pub(super) fn new(budget: u64) -> Self {
         Self {
-            budget,
             raw: 0,
+            raw_ahead: 0,
             block: Vec::with_capacity(BLOCK),
             body: None,
-            long_name: None,
-            done: false,
-            files: Vec::new(),
-            names: HashSet::new(),
-            name_bytes: 0,
-            skipped: Vec::new(),
-            skipped_more: 0,
+            ahead: Ahead::default(),
+            basket: Basket::new(budget),
             log: Vec::new(),
+            done: false,
         }
     }
 
@@ -100,17 +103,12 @@ impl Archive {
 
     pub(super) fn finish(mut self) -> Harvest {
         if !self.done {
-            self.skip("out", SkipReason::NotRead);
+            self.basket.stopped_at(b"");
         }
-        let log = std::mem::take(&mut self.log);
-        for (name, reason) in complaints(&String::from_utf8_lossy(&log)) {
-            self.skip(name, reason);
+        for (path, reason) in complaints::read(&self.log) {
+            self.basket.leave_out(path, reason);
         }
-        if self.skipped_more > 0 {
-            let name = format!("({} more)", self.skipped_more);
-            self.skipped.push(SkippedFile { name, reason: SkipReason::TooMany });
-        }
-        Harvest { files: self.files, skipped: self.skipped }
+        self.basket.finish()
     }
 
     fn read_header<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
@@ -127,13 +125,11 @@ impl Archive {
     fn read_body<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let Some(body) = &mut self.body else { return bytes };
         let content = bytes.len().min(usize::try_from(body.left).unwrap_or(usize::MAX));
-        if !matches!(body.keep, Keep::Nothing) {
-            body.bytes.extend_from_slice(&bytes[..content]);
-        }
+        let kept = content.min(body.most - body.bytes.len());
+        body.bytes.extend_from_slice(&bytes[..kept]);
         body.left -= content as u64;
         let padding = (bytes.len() - content).min(usize::try_from(body.padding).unwrap_or(usize::MAX));
         body.padding -= padding as u64;
-        self.raw += (content + padding) as u64;
         if body.left == 0 && body.padding == 0 {
             self.leave();
         }
@@ -146,176 +142,114 @@ impl Archive {
             self.done = true;
             return;
         }
-        let (Some(size), true) = (number(&block[124..136]), checksum_holds(block)) else {
-            self.give_up("out");
+        let Some(mut header) = Header::read(block) else {
+            self.stop(b"");
             return;
         };
-        let kind = block[156];
-        let name = self.long_name.take().unwrap_or_else(|| short_name(block));
+        let is_ahead = matches!(header.kind, b'L' | b'K' | b'x' | b'g');
+        if !is_ahead {
+            let Ahead { name, link, size } = std::mem::take(&mut self.ahead);
+            header.name = name.unwrap_or(header.name);
+            header.link = link.unwrap_or(header.link);
+            header.size = size.unwrap_or(header.size);
+        }
         // Of these kinds the size says nothing about what follows.
-        let size = if matches!(kind, b'1'..=b'6') { 0 } else { size };
-        let padded = size.checked_next_multiple_of(BLOCK as u64);
-        if padded.and_then(|padded| padded.checked_add(self.raw)).is_none_or(|end| end > MAX_RAW) {
-            self.give_up(&printable(&name));
-            return;
+        if matches!(header.kind, b'1'..=b'6') {
+            header.size = 0;
         }
-        let keep = self.judge(kind, &name, size);
-        if matches!(keep, Keep::Nothing) && matches!(kind, b'S' | b'M') {
-            // Sparse and multi-volume entries continue in ways of their own; the launcher's tar makes none.
-            self.give_up(&printable(&name));
-            return;
+        let (raw, most) = if is_ahead { (&mut self.raw_ahead, MAX_RAW_AHEAD) } else { (&mut self.raw, MAX_RAW) };
+        let end = header.size.checked_next_multiple_of(BLOCK as u64).and_then(|padded| padded.checked_add(*raw));
+        match end {
+            Some(end) if end <= most => *raw = end,
+            _ => return self.stop(if is_ahead { b"" } else { &header.name }),
         }
-        let padding = size.next_multiple_of(BLOCK as u64) - size;
-        self.body = Some(Body { keep, bytes: Vec::new(), left: size, padding });
-        if size == 0 {
+        // Sparse and multi-volume entries continue in ways of their own; the launcher's tar makes none.
+        if matches!(header.kind, b'S' | b'M') {
+            return self.stop(&header.name);
+        }
+        let keep = if is_ahead { of_ahead(header.kind) } else { self.judge(&header) };
+        let most = match keep {
+            Keep::Nothing => 0,
+            Keep::LongName | Keep::LongLink | Keep::Pax => MAX_AHEAD,
+            Keep::Log => MAX_LOG,
+            // No more than the cap of file bytes, or it would not be kept.
+            Keep::File(_) | Keep::Spare(_) => usize::try_from(header.size).unwrap_or(usize::MAX),
+        };
+        let padding = header.size.next_multiple_of(BLOCK as u64) - header.size;
+        // Claimed and not sent costs nothing: memory that is not written to is not there.
+        let bytes = Vec::with_capacity(most.min(usize::try_from(header.size).unwrap_or(most)));
+        self.body = Some(Body { keep, most, bytes, left: header.size, padding });
+        if header.size == 0 {
             self.leave();
         }
     }
 
-    /// What to do with an entry's content. Reports what will not be returned.
-    fn judge(&mut self, kind: u8, name: &[u8], size: u64) -> Keep {
-        if kind == b'L' {
-            return if size <= MAX_NAME { Keep::LongName } else { Keep::Nothing };
-        }
-        let regular = matches!(kind, b'0' | 0 | b'7');
-        if name == LOG && regular && size <= MAX_LOG {
+    /// What to do with an entry's content.
+    fn judge(&mut self, header: &Header) -> Keep {
+        let regular = header.is_regular();
+        if regular && header.name == LOG {
             return Keep::Log;
         }
-        let Some(inside) = name.strip_prefix(OUT) else { return Keep::Nothing };
-        let path = match inside {
-            [] | [b'/'] => {
-                if kind != b'5' {
-                    self.skip("out", reason_of(kind).unwrap_or(SkipReason::SpecialFile));
+        match inside(&header.name) {
+            None => Keep::Nothing,
+            Some(b"") => {
+                if header.kind != b'5' {
+                    self.basket.leave_out(b"", header.why_left_out());
                 }
-                return Keep::Nothing;
+                Keep::Nothing
             }
-            [b'/', path @ ..] => path,
-            _ => return Keep::Nothing,
-        };
-        if kind == b'5' || matches!(kind, b'x' | b'g' | b'K') {
-            return Keep::Nothing;
+            Some(path) if header.kind == b'5' => {
+                self.basket.pass_folder(path);
+                Keep::Nothing
+            }
+            Some(path) if header.kind == b'1' => {
+                self.basket.link(path, inside(&header.link));
+                Keep::Nothing
+            }
+            Some(path) if regular => self.basket.take(path, header.size),
+            Some(path) => {
+                self.basket.leave_out(path, header.why_left_out());
+                Keep::Nothing
+            }
         }
-        let shown = printable(path);
-        if let Some(reason) = reason_of(kind) {
-            self.skip(&shown, reason);
-            return Keep::Nothing;
-        }
-        self.judge_file(path, &shown, size)
-    }
-
-    fn judge_file(&mut self, path: &[u8], shown: &str, size: u64) -> Keep {
-        let parsed = std::str::from_utf8(path).ok().map(FileName::parse);
-        let reason = match parsed {
-            Some(Ok(name)) if self.names.contains(&name) => SkipReason::BadName,
-            Some(Ok(_)) if size > self.budget => SkipReason::TooLarge,
-            Some(Ok(_)) if self.files.len() >= MAX_FILES || self.name_bytes + path.len() > MAX_NAMES => {
-                SkipReason::TooMany
-            }
-            Some(Ok(name)) => {
-                self.name_bytes += path.len();
-                self.budget -= size;
-                return Keep::File(name);
-            }
-            Some(Err(NameFault::TooDeep)) => SkipReason::TooDeep,
-            Some(Err(_)) | None => SkipReason::BadName,
-        };
-        self.skip(shown, reason);
-        Keep::Nothing
     }
 
     fn leave(&mut self) {
-        let Some(body) = self.body.take() else { return };
-        match body.keep {
+        let Some(Body { keep, bytes, .. }) = self.body.take() else { return };
+        match keep {
             Keep::Nothing => {}
-            Keep::File(name) => {
-                self.names.insert(name.clone());
-                self.files.push(OutputFile { name, bytes: Bytes::from(body.bytes) });
-            }
-            Keep::LongName => {
-                let end = body.bytes.iter().position(|byte| *byte == 0).unwrap_or(body.bytes.len());
-                self.long_name = Some(body.bytes[..end].to_vec());
-            }
-            Keep::Log => self.log = body.bytes,
+            Keep::File(name) => self.basket.put(name, bytes.into()),
+            Keep::Spare(path) => self.basket.put_spare(path, bytes.into()),
+            Keep::LongName => self.ahead.name = Some(header::until_nul(&bytes)),
+            Keep::LongLink => self.ahead.link = Some(header::until_nul(&bytes)),
+            Keep::Pax => header::read_pax(&bytes, &mut self.ahead),
+            Keep::Log => self.log = bytes,
         }
     }
 
-    fn give_up(&mut self, name: &str) {
-        let name = name.strip_prefix("sandbox/out/").unwrap_or(name).to_owned();
-        self.skip(&name, SkipReason::NotRead);
+    /// Nothing behind this can be read, or is worth it.
+    fn stop(&mut self, name: &[u8]) {
+        self.basket.stopped_at(inside(name).unwrap_or_default());
         self.done = true;
     }
-
-    fn skip(&mut self, name: &str, reason: SkipReason) {
-        if self.skipped.len() < MAX_SKIPPED {
-            self.skipped.push(SkippedFile { name: name.to_owned(), reason });
-        } else {
-            self.skipped_more += 1;
-        }
-    }
 }
 
-/// Why an entry that is neither a file nor a folder is left out.
-fn reason_of(kind: u8) -> Option<SkipReason> {
+fn of_ahead(kind: u8) -> Keep {
     match kind {
-        b'0' | 0 | b'7' => None,
-        b'1' => Some(SkipReason::HardLink),
-        b'2' => Some(SkipReason::Symlink),
-        _ => Some(SkipReason::SpecialFile),
+        b'L' => Keep::LongName,
+        b'K' => Keep::LongLink,
+        b'x' => Keep::Pax,
+        _ => Keep::Nothing,
     }
 }
 
-/// Long enough to recognise, short enough to list a hundred of.
-fn printable(name: &[u8]) -> String {
-    const SHOWN: usize = 300;
-    let text = String::from_utf8_lossy(&name[..name.len().min(SHOWN)]).into_owned();
-    if name.len() > SHOWN { text + "..." } else { text }
-}
-
-fn short_name(block: &[u8]) -> Vec<u8> {
-    let until_nul = |field: &[u8]| field.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
-    let name = until_nul(&block[..100]);
-    // Only POSIX's own format has a prefix field; GNU's keeps times there.
-    if &block[257..263] != b"ustar\0" || block[345] == 0 {
-        return name;
+/// The path below `out/`, which is empty for `out` itself.
+fn inside(name: &[u8]) -> Option<&[u8]> {
+    match name.strip_prefix(OUT)? {
+        [] => Some(b""),
+        [b'/', path @ ..] => Some(path),
+        _ => None,
     }
-    let mut full = until_nul(&block[345..500]);
-    full.push(b'/');
-    full.extend_from_slice(&name);
-    full
-}
-
-/// Octal digits, or GNU's base-256 where the first bit is set. None where it is neither, or past 63 bits.
-fn number(field: &[u8]) -> Option<u64> {
-    if field[0] & 0x80 != 0 {
-        let bytes = std::iter::once(field[0] & 0x7f).chain(field[1..].iter().copied());
-        return bytes.into_iter().try_fold(0u64, |sum, byte| sum.checked_mul(256)?.checked_add(u64::from(byte)));
-    }
-    let text = std::str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
-    if text.is_empty() { Some(0) } else { u64::from_str_radix(text, 8).ok() }
-}
-
-fn checksum_holds(block: &[u8]) -> bool {
-    let sum: u64 =
-        block.iter().enumerate().map(|(at, byte)| u64::from(if (148..156).contains(&at) { b' ' } else { *byte })).sum();
-    number(&block[148..156]) == Some(sum)
-}
-
-/// What GNU and busybox tar say of files that they could not put in.
-fn complaints(log: &str) -> impl Iterator<Item = (&str, SkipReason)> {
-    log.lines().filter_map(|line| {
-        let line = line.strip_prefix("tar: ")?;
-        let (name, reason) = if let Some(rest) = line.strip_prefix("can't open '") {
-            (rest.split_once("': ")?.0, SkipReason::Unreadable)
-        } else if let Some((name, _)) = line.split_once(": Cannot ") {
-            (name, SkipReason::Unreadable)
-        } else if let Some(folder) = line.strip_suffix(": Permission denied") {
-            (folder, SkipReason::Unreadable)
-        } else {
-            (line.strip_suffix(": socket ignored")?, SkipReason::SpecialFile)
-        };
-        let inside = name.strip_prefix("sandbox/out")?;
-        if inside.is_empty() { Some(("out", reason)) } else { Some((inside.strip_prefix('/')?, reason)) }
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,8 @@
+use bytes::Bytes;
+
+use super::basket::{MAX_NAMES, MAX_SKIPPED};
 use super::*;
+use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
 
 fn header(kind: u8, name: &[u8], size: u64) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
@@ -18,6 +22,20 @@ fn entry(kind: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
 
 fn long(kind: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
     [entry(b'L', b"././@LongLink", &[name, b"\0"].concat()), entry(kind, name, content)].concat()
+}
+
+/// A link, with what it names.
+fn link(kind: u8, name: &[u8], target: &[u8]) -> Vec<u8> {
+    let mut bytes = header(kind, name, 0);
+    bytes[157..157 + target.len().min(100)].copy_from_slice(&target[..target.len().min(100)]);
+    sealed(bytes)
+}
+
+fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+    block[148..156].fill(b' ');
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    block
 }
 
 fn read(stream: &[u8], budget: u64) -> (Harvest, bool) {
@@ -202,4 +220,214 @@ fn names_are_kept_up_to_a_bound_of_all_their_bytes() {
     // Each is 3,767 bytes long below out/.
     assert_eq!((harvest.files.len(), harvest.skipped.len()), (MAX_NAMES / 3767, 20 - MAX_NAMES / 3767));
     assert!(harvest.skipped.iter().all(|skipped| skipped.reason == SkipReason::TooMany));
+}
+
+#[test]
+fn every_name_of_a_file_comes_back_with_its_content() {
+    let stream = with_end(&[
+        entry(b'0', b"sandbox/out/first", b"kept"),
+        link(b'1', b"sandbox/out/d/second", b"sandbox/out/first"),
+        entry(b'0', b"sandbox/out/empty", b""),
+        link(b'1', b"sandbox/out/empty too", b"sandbox/out/empty"),
+        link(b'1', b"sandbox/out/third", b"sandbox/out/first"),
+        link(b'1', b"sandbox/out/fourth", b"sandbox/out/third"),
+    ]);
+    let expected = [
+        ("first", "kept"),
+        ("d/second", "kept"),
+        ("empty", ""),
+        ("empty too", ""),
+        ("third", "kept"),
+        ("fourth", "kept"),
+    ];
+    assert_eq!(read(&stream, 16), (harvest(&expected, &[]), true));
+}
+
+#[test]
+fn a_second_name_shares_the_memory_of_the_first_and_counts_like_it() {
+    let stream = with_end(&[
+        entry(b'0', b"sandbox/out/a", &[b'a'; 600]),
+        link(b'1', b"sandbox/out/b", b"sandbox/out/a"),
+        link(b'1', b"sandbox/out/c", b"sandbox/out/a"),
+        entry(b'0', b"sandbox/out/d", &[b'd'; 100]),
+    ]);
+    let (found, _) = read(&stream, 1300);
+    let sizes: Vec<_> = found.files.iter().map(|file| (file.name.as_str(), file.bytes.len())).collect();
+    assert_eq!(sizes, [("a", 600), ("b", 600), ("d", 100)]);
+    assert_eq!(found.files[0].bytes.as_ptr(), found.files[1].bytes.as_ptr());
+    assert_eq!(found.skipped, harvest(&[], &[("c", SkipReason::TooLarge)]).skipped);
+}
+
+#[test]
+fn a_second_name_of_what_is_not_returned_is_left_out_for_the_same_reason() {
+    use SkipReason::*;
+    let many: Vec<Vec<u8>> =
+        (0..MAX_FILES).map(|at| entry(b'0', format!("sandbox/out/f{at}").as_bytes(), b"")).collect();
+    let stream = with_end(&[
+        entry(b'0', b"sandbox/out/large", &[b'x'; 2000]),
+        link(b'1', b"sandbox/out/large too", b"sandbox/out/large"),
+        link(b'2', b"sandbox/out/link", b"x"),
+        link(b'1', b"sandbox/out/link too", b"sandbox/out/link"),
+        entry(b'6', b"sandbox/out/fifo", b""),
+        link(b'1', b"sandbox/out/fifo too", b"sandbox/out/fifo"),
+        link(b'1', b"sandbox/out/not there", b"sandbox/out/nowhere"),
+        link(b'1', b"sandbox/out/itself", b"sandbox/out/itself"),
+        link(b'1', b"sandbox/out/outside", b"etc/passwd"),
+        link(b'1', b"sandbox/out/the log", b"tmp/.sandtray.log"),
+        many.concat(),
+        link(b'1', b"sandbox/out/f0 too", b"sandbox/out/f0"),
+    ]);
+    let skipped = [
+        ("large", TooLarge),
+        ("large too", TooLarge),
+        ("link", Symlink),
+        ("link too", Symlink),
+        ("fifo", SpecialFile),
+        ("fifo too", SpecialFile),
+        ("not there", HardLink),
+        ("itself", HardLink),
+        ("outside", HardLink),
+        ("the log", HardLink),
+        ("f0 too", TooMany),
+    ];
+    let found = read(&stream, 1000).0;
+    assert_eq!((found.files.len(), found.skipped), (MAX_FILES, harvest(&[], &skipped).skipped));
+}
+
+#[test]
+fn a_content_that_came_with_a_name_that_is_refused_is_there_for_one_that_is_not() {
+    let deep = format!("sandbox/out/{}", ["d"; 20].join("/"));
+    let top = ["d"; 17].join("/");
+    let stream = with_end(&[
+        long(b'0', deep.as_bytes(), b"deep"),
+        link(b'1', b"sandbox/out/good", deep.as_bytes()),
+        entry(b'0', b"sandbox/out/bad\\name", b"bad"),
+        link(b'1', b"sandbox/out/fine", b"sandbox/out/bad\\name"),
+        link(b'1', b"sandbox/out/worse\\", b"sandbox/out/bad\\name"),
+        entry(b'0', b"sandbox/out/\xff", &[b'x'; 1000]),
+        link(b'1', b"sandbox/out/no room", b"sandbox/out/\xff"),
+    ]);
+    use SkipReason::*;
+    let skipped = [
+        (top.as_str(), TooDeep),
+        ("bad\\name", BadName),
+        ("worse\\", BadName),
+        ("\u{fffd}", BadName),
+        ("no room", TooLarge),
+    ];
+    assert_eq!(read(&stream, 1000).0, harvest(&[("good", "deep"), ("fine", "bad")], &skipped));
+}
+
+#[test]
+fn names_and_targets_of_every_length_are_whole() {
+    for length in [87, 88, 89, 143, 144, 242, 243, 244, 255] {
+        let (first, second) = ("a".repeat(length), "b".repeat(length));
+        let [from, to] = [&first, &second].map(|name| format!("sandbox/out/{name}"));
+        let ahead = |kind, name: &str| entry(kind, b"././@LongLink", &[name.as_bytes(), b"\0"].concat());
+        let expected = (harvest(&[(&first, "text"), (&second, "text")], &[]), true);
+        // Whichever of the two stands first, and whether or not they were needed.
+        for ahead in [[ahead(b'L', &to), ahead(b'K', &from)], [ahead(b'K', &from), ahead(b'L', &to)]] {
+            let cut = link(b'1', to.as_bytes(), from.as_bytes());
+            assert_eq!(read(&with_end(&[long(b'0', from.as_bytes(), b"text"), ahead.concat(), cut]), 1000), expected);
+        }
+        if to.len() <= 100 {
+            let stream = with_end(&[entry(b'0', from.as_bytes(), b"text"), link(b'1', to.as_bytes(), from.as_bytes())]);
+            assert_eq!(read(&stream, 1000), expected, "{length}");
+        }
+    }
+}
+
+#[test]
+fn a_name_in_two_fields_is_put_together() {
+    let mut block = header(b'0', b"name", 0);
+    block[257..265].copy_from_slice(b"ustar\x0000");
+    let folder = format!("sandbox/out/{}", "d".repeat(143));
+    block[345..500].copy_from_slice(folder.as_bytes());
+    let name = format!("{}/name", "d".repeat(143));
+    assert_eq!(read(&with_end(&[sealed(block)]), 10), (harvest(&[(&name, "")], &[]), true));
+}
+
+#[test]
+fn the_records_of_posix_name_what_follows() {
+    let record = |text: &str| {
+        let with = |digits: usize| format!("{} {text}\n", digits + text.len() + 2);
+        let one = with(1);
+        if one.len() < 10 {
+            one
+        } else if with(2).len() < 100 {
+            with(2)
+        } else {
+            with(3)
+        }
+    };
+    let (first, second) = (format!("sandbox/out/{}", "ä".repeat(120)), format!("sandbox/out/{}", "b".repeat(200)));
+    let of_first = record("mtime=1.5") + &record(&format!("path={first}")) + &record("size=4");
+    let of_second = record(&format!("linkpath={first}")) + &record(&format!("path={second}"));
+    let mut without_size = entry(b'0', b"cut", b"text");
+    without_size.splice(..BLOCK, header(b'0', b"cut", 0));
+    let stream = with_end(&[
+        entry(b'g', b"pax_global_header", record("comment=x").as_bytes()),
+        entry(b'x', b"PaxHeaders/cut", of_first.as_bytes()),
+        without_size,
+        entry(b'x', b"PaxHeaders/cut", of_second.as_bytes()),
+        link(b'1', b"cut", b"cut"),
+        entry(b'x', b"PaxHeaders/broken", b"9999999999999999999999 path=sandbox/out/x\n"),
+        entry(b'0', b"sandbox/out/own", b"its own name"),
+    ]);
+    let expected = [(&first[12..], "text"), (&second[12..], "text"), ("own", "its own name")];
+    assert_eq!(read(&stream, 1000), (harvest(&expected, &[]), true));
+}
+
+#[test]
+fn what_lies_too_deep_is_told_once_and_what_comes_after_it_is_read() {
+    let top = ["d"; 17].join("/");
+    let mut entries = vec![entry(b'0', b"sandbox/out/before", b"x")];
+    for depth in 1..2000 {
+        entries.push(long(b'5', format!("sandbox/out/{}/", vec!["d"; depth].join("/")).as_bytes(), b""));
+    }
+    entries.push(long(b'0', format!("sandbox/out/{}/f", vec!["d"; 1999].join("/")).as_bytes(), b"deep"));
+    let other = format!("{}/e", ["d"; 16].join("/"));
+    entries.push(entry(b'0', format!("sandbox/out/{other}").as_bytes(), b"deep too"));
+    entries.push(entry(b'0', b"sandbox/out/good.txt", b"y"));
+    let skipped = [(top.as_str(), SkipReason::TooDeep), (&other, SkipReason::TooDeep)];
+    assert_eq!(read(&with_end(&entries), 1000), (harvest(&[("before", "x"), ("good.txt", "y")], &skipped), true));
+}
+
+#[test]
+fn half_a_gigabyte_of_names_is_passed_over_and_the_file_behind_it_read() {
+    let mut archive = Archive::new(1000);
+    let folder = "d".repeat(255) + "/";
+    let whole = ["sandbox/out/", &folder.repeat(2000)].concat();
+    for depth in 1..=2000 {
+        archive.push(&entry(b'L', b"././@LongLink", whole[..12 + 256 * depth].as_bytes()));
+        archive.push(&header(b'5', &whole.as_bytes()[..100], 0));
+    }
+    archive.push(&with_end(&[entry(b'0', b"sandbox/out/good.txt", b"good")]));
+    assert!(archive.is_done());
+    let shown = format!("{}...", &whole[12..312]);
+    assert_eq!(archive.finish(), harvest(&[("good.txt", "good")], &[(&shown, SkipReason::TooDeep)]));
+}
+
+#[test]
+fn where_names_do_not_end_the_rest_is_told_as_not_read() {
+    let mut archive = Archive::new(1000);
+    archive.push(&entry(b'0', b"sandbox/out/kept", b"kept"));
+    for _ in 0..17 {
+        archive.push(&header(b'L', b"././@LongLink", 64 << 20));
+        for _ in 0..64 {
+            archive.push(&vec![b'd'; 1 << 20]);
+        }
+    }
+    assert!(archive.is_done());
+    assert_eq!(archive.finish(), harvest(&[("kept", "kept")], &[("out", SkipReason::NotRead)]));
+}
+
+#[test]
+fn complaints_of_paths_too_long_are_told_with_a_name_that_is_not() {
+    let path = ["x".repeat(255).as_str(); 16].join("/");
+    let deep = ["d"; 2000].join("/");
+    let log = format!("tar: sandbox/out/{path}: File name too long\ntar: sandbox/out/{deep}: File name too long\n");
+    let stream = with_end(&[entry(b'0', b"tmp/.sandtray.log", log.as_bytes())]);
+    let (path, deep) = (format!("{}...", &path[..300]), ["d"; 17].join("/"));
+    assert_eq!(read(&stream, 0).0, harvest(&[], &[(&path, SkipReason::TooDeep), (&deep, SkipReason::TooDeep)]));
 }

@@ -1,0 +1,217 @@
+//! What is kept of an archive, within the owner's cap of file bytes: files, second names of files, and what was left out.
+//! Knows nothing of tar's format.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+
+use super::Keep;
+use crate::name::{FileName, MAX_DEPTH, NameFault};
+use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
+
+/// Bytes of all names of files that are returned. In a reply each byte may take six.
+pub(super) const MAX_NAMES: usize = 64 << 10;
+/// What was left out and is listed, but for where the reading ended; the rest is counted.
+pub(super) const MAX_SKIPPED: usize = 100;
+/// Shown of a name: long enough to recognise, short enough to list a hundred of.
+const SHOWN: usize = 300;
+
+/// What a run's `out/` held.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Harvest {
+    pub files: Vec<OutputFile>,
+    pub skipped: Vec<SkippedFile>,
+}
+
+#[derive(Debug)]
+pub(super) struct Basket {
+    /// Bytes that files may still take.
+    budget: u64,
+    /// The same, of contents kept for a second name.
+    spare_budget: u64,
+    name_bytes: usize,
+    files: Vec<OutputFile>,
+    /// By path below `out/`: at most [`MAX_FILES`] files, as many spares and [`MAX_SKIPPED`] that were left out.
+    known: HashMap<Vec<u8>, Known>,
+    spares: usize,
+    left_out: usize,
+    /// Where it became too deep, at most [`MAX_SKIPPED`] paths: what lies below was told with it.
+    deep: HashSet<Vec<u8>>,
+    skipped: Vec<SkippedFile>,
+    skipped_more: u64,
+}
+
+/// What a later link to this path finds.
+#[derive(Debug)]
+enum Known {
+    File(Bytes),
+    /// It has a name that cannot be returned, and a content that can.
+    Spare(Bytes),
+    LeftOut(SkipReason),
+}
+
+impl Basket {
+    pub(super) fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            spare_budget: budget,
+            name_bytes: 0,
+            files: Vec::new(),
+            known: HashMap::new(),
+            spares: 0,
+            left_out: 0,
+            deep: HashSet::new(),
+            skipped: Vec::new(),
+            skipped_more: 0,
+        }
+    }
+
+    /// A regular file: what to do with its content.
+    pub(super) fn take(&mut self, path: &[u8], size: u64) -> Keep {
+        let parsed = parse(path);
+        let is_misnamed = parsed.is_err();
+        let reason = match parsed.and_then(|name| self.admit(name, size)) {
+            Ok(name) => return Keep::File(name),
+            Err(reason) => reason,
+        };
+        if is_misnamed && size <= self.spare_budget && self.spares < MAX_FILES {
+            self.spare_budget -= size;
+            self.spares += 1;
+            self.tell(path, reason);
+            return Keep::Spare(path.to_owned());
+        }
+        // A second name that is fine would still be left out, for want of room.
+        self.leave_out_for(path, reason, if is_misnamed { SkipReason::TooLarge } else { reason });
+        Keep::Nothing
+    }
+
+    pub(super) fn put(&mut self, name: FileName, bytes: Bytes) {
+        self.known.insert(name.as_str().into(), Known::File(bytes.clone()));
+        self.files.push(OutputFile { name, bytes });
+    }
+
+    pub(super) fn put_spare(&mut self, path: Vec<u8>, bytes: Bytes) {
+        self.known.insert(path, Known::Spare(bytes));
+    }
+
+    /// A second name of a file: tar sends the content once, with the first name that it meets.
+    pub(super) fn link(&mut self, path: &[u8], target: Option<&[u8]>) {
+        let content = match target.and_then(|target| self.known.get(target)) {
+            Some(Known::File(bytes) | Known::Spare(bytes)) => Ok(bytes.clone()),
+            Some(Known::LeftOut(reason)) => Err(*reason),
+            None => Err(SkipReason::HardLink),
+        };
+        let admitted = parse(path).and_then(|name| {
+            let bytes = content?;
+            Ok((self.admit(name, bytes.len() as u64)?, bytes))
+        });
+        match admitted {
+            Ok((name, bytes)) => self.put(name, bytes),
+            Err(reason) => self.leave_out(path, reason),
+        }
+    }
+
+    /// A folder comes back as part of its files' names; one that is too deep may have none that do.
+    pub(super) fn pass_folder(&mut self, path: &[u8]) {
+        // Its name ends with a slash.
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        if depth(path) > MAX_DEPTH {
+            self.tell(path, SkipReason::TooDeep);
+        }
+    }
+
+    pub(super) fn leave_out(&mut self, path: &[u8], reason: SkipReason) {
+        self.leave_out_for(path, reason, reason);
+    }
+
+    /// Nothing from here on was read. Said once, and in any case.
+    pub(super) fn stopped_at(&mut self, path: &[u8]) {
+        self.skipped.push(SkippedFile { name: printable(path), reason: SkipReason::NotRead });
+    }
+
+    pub(super) fn finish(mut self) -> Harvest {
+        if self.skipped_more > 0 {
+            let name = format!("({} more)", self.skipped_more);
+            self.skipped.push(SkippedFile { name, reason: SkipReason::TooMany });
+        }
+        Harvest { files: self.files, skipped: self.skipped }
+    }
+
+    /// Counts a file in, where there is room for it.
+    fn admit(&mut self, name: FileName, size: u64) -> Result<FileName, SkipReason> {
+        let path = name.as_str().as_bytes();
+        if matches!(self.known.get(path), Some(Known::File(_))) {
+            return Err(SkipReason::BadName);
+        }
+        if size > self.budget {
+            return Err(SkipReason::TooLarge);
+        }
+        if self.files.len() >= MAX_FILES || self.name_bytes + path.len() > MAX_NAMES {
+            return Err(SkipReason::TooMany);
+        }
+        self.name_bytes += path.len();
+        self.budget -= size;
+        Ok(name)
+    }
+
+    fn leave_out_for(&mut self, path: &[u8], reason: SkipReason, of_links: SkipReason) {
+        if self.left_out < MAX_SKIPPED && !self.known.contains_key(path) {
+            self.left_out += 1;
+            self.known.insert(path.to_owned(), Known::LeftOut(of_links));
+        }
+        self.tell(path, reason);
+    }
+
+    /// Says of a whole tree that is too deep that it is, and not of each that lies in it.
+    fn tell(&mut self, path: &[u8], reason: SkipReason) {
+        if reason != SkipReason::TooDeep {
+            return self.list(path, reason);
+        }
+        let top = first_components(path, MAX_DEPTH + 1);
+        if !self.deep.contains(top) {
+            if self.deep.len() >= MAX_SKIPPED {
+                self.deep.clear();
+            }
+            self.deep.insert(top.to_owned());
+            self.list(top, reason);
+        }
+    }
+
+    fn list(&mut self, path: &[u8], reason: SkipReason) {
+        if self.skipped.len() < MAX_SKIPPED {
+            self.skipped.push(SkippedFile { name: printable(path), reason });
+        } else {
+            self.skipped_more += 1;
+        }
+    }
+}
+
+fn parse(path: &[u8]) -> Result<FileName, SkipReason> {
+    // Ahead of all else: a path that is cut off somewhere is deep for certain, whatever its last bytes are.
+    if depth(path) > MAX_DEPTH {
+        return Err(SkipReason::TooDeep);
+    }
+    match std::str::from_utf8(path).map(FileName::parse) {
+        Ok(Ok(name)) => Ok(name),
+        Ok(Err(NameFault::TooDeep)) => Err(SkipReason::TooDeep),
+        Ok(Err(_)) | Err(_) => Err(SkipReason::BadName),
+    }
+}
+
+fn depth(path: &[u8]) -> usize {
+    memchr::memchr_iter(b'/', path).count() + 1
+}
+
+fn first_components(path: &[u8], number: usize) -> &[u8] {
+    let end = memchr::memchr_iter(b'/', path).nth(number - 1);
+    &path[..end.unwrap_or(path.len())]
+}
+
+/// The name for a person. `out/` itself has no name below it.
+fn printable(path: &[u8]) -> String {
+    if path.is_empty() {
+        return "out".to_owned();
+    }
+    let text = String::from_utf8_lossy(&path[..path.len().min(SHOWN)]).into_owned();
+    if path.len() > SHOWN { text + "..." } else { text }
+}
