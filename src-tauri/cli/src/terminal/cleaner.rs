@@ -2,7 +2,7 @@
 
 use sandtray_core::text::is_hidden;
 
-use super::looks::looks;
+use super::looks::Looks;
 
 /// Longer control sequences than any colour; what passes it is dropped.
 const MAX_SEQUENCE: usize = 64;
@@ -12,6 +12,7 @@ const MAX_SEQUENCE: usize = 64;
 pub(crate) struct Cleaner {
     state: State,
     sequence: String,
+    looks: Looks,
     coloured: bool,
     /// The first bytes of a character whose others have not come: 3 at most.
     partial: Vec<u8>,
@@ -39,6 +40,7 @@ impl Default for Cleaner {
         Self {
             state: State::Text,
             sequence: String::new(),
+            looks: Looks::default(),
             coloured: false,
             partial: Vec::new(),
             returned: false,
@@ -131,7 +133,7 @@ impl Cleaner {
         if last != 'm' || !is_colour || self.sequence.len() >= MAX_SEQUENCE {
             return;
         }
-        if let Some(looks) = looks(&self.sequence) {
+        if let Some(looks) = self.looks.change(&self.sequence) {
             self.coloured = true;
             out.push_str("\x1b[");
             out.push_str(&looks);
@@ -278,5 +280,38 @@ mod tests {
     #[test]
     fn an_unfinished_sequence_ends_with_its_line() {
         assert_eq!(cleaned("\x1b]0;hidden\nshown"), "\nshown");
+    }
+
+    #[test]
+    fn whatever_comes_is_shown_alike_in_any_pieces_and_holds_text_and_colours_only() {
+        let parts = [
+            "a", "text", "\n", "\r", "\t", "\x1b", "\x1b[", "\x1b]", "\x1bP", "\x1b\\", "[", "m", "1;31", "8", ";",
+            "38;5;", ":", "\x07", "\u{9b}", "\u{9d}", "\u{9c}", "\u{85}", "\u{202e}", "\u{200b}", "\u{200d}",
+            "\u{fe0f}", "😀", "ä", "\0", "J", "?25l",
+        ];
+        for seed in 0..20_000 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let text: String = (0..rng.usize(..20)).map(|_| parts[rng.usize(..parts.len())]).collect();
+            let mut bytes = text.into_bytes();
+            if !bytes.is_empty() && rng.bool() {
+                let at = rng.usize(..bytes.len());
+                bytes[at] = rng.u8(..);
+            }
+            let (mut whole, mut cut) = (Cleaner::default(), Cleaner::default());
+            let shown = whole.clean(&bytes) + &whole.end();
+            let mut pieces = String::new();
+            for piece in bytes.chunks(rng.usize(1..5)) {
+                pieces += &cut.clean(piece);
+            }
+            assert_eq!(pieces + &cut.end(), shown, "seed {seed}: {bytes:?}");
+            let rest: String = shown.replace("\r\n", "\n").replace(['\n', '\t', '\u{200d}', '\u{fe0f}'], "");
+            let colours = rest.split("\x1b[").skip(1).all(|rest| {
+                let end = rest.find('m').expect("it ends");
+                rest[..end].bytes().all(|byte| matches!(byte, b'0'..=b';'))
+            });
+            assert!(colours, "seed {seed}: {shown:?}");
+            let hidden = rest.replace("\x1b[", "").chars().find(|c| is_hidden(*c));
+            assert_eq!(hidden, None, "seed {seed}: {shown:?}");
+        }
     }
 }

@@ -1,25 +1,92 @@
 //! Which parameters of a colour sequence (SGR) reach the terminal. Pure.
 
-/// Of a colour sequence's parameters those that change how text looks, and not whether it is seen: not 8, which conceals, nor
-/// 5 and 6, which blink. None where nothing is left.
-pub(super) fn looks(sequence: &str) -> Option<String> {
-    let given: Vec<&str> = sequence.split(';').collect();
-    let mut kept = Vec::new();
-    let mut at = 0;
-    while at < given.len() {
-        let taken = match colour(&given[at..]) {
-            Some(0) => break,
-            Some(taken) => taken,
-            None if is_plain_look(given[at]) => 1,
-            None => {
-                at += 1;
-                continue;
-            }
-        };
-        kept.extend_from_slice(&given[at..at + taken]);
-        at += taken;
+/// The terminal's colours as a program has left them.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    text: Option<Colour>,
+    ground: Option<Colour>,
+}
+
+/// What can be compared: the sixteen, whose shades are the terminal's choice, and all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    Named(u8),
+    Mixed([u8; 3]),
+}
+
+impl Looks {
+    /// Of a colour sequence's parameters those that change how text looks, and not whether it is seen: not 8, which conceals,
+    /// nor 5 and 6, which blink. Text in the colour of its ground gets the terminal's own. None where nothing is left.
+    pub(super) fn change(&mut self, sequence: &str) -> Option<String> {
+        let given: Vec<&str> = sequence.split(';').collect();
+        let mut kept = Vec::new();
+        let mut at = 0;
+        while at < given.len() {
+            let taken = match colour(&given[at..]) {
+                Some(0) => break,
+                Some(taken) => taken,
+                None if is_plain_look(given[at]) => 1,
+                None => {
+                    at += 1;
+                    continue;
+                }
+            };
+            kept.extend_from_slice(&given[at..at + taken]);
+            self.note(&given[at..at + taken]);
+            at += taken;
+        }
+        if self.text.zip(self.ground).is_some_and(|(text, ground)| text.is_like(ground)) {
+            *self = Self::default();
+            kept.push("39;49");
+        }
+        (!kept.is_empty()).then(|| kept.join(";"))
     }
-    (!kept.is_empty()).then(|| kept.join(";"))
+
+    fn note(&mut self, params: &[&str]) {
+        let numbers: Vec<u8> =
+            params.iter().flat_map(|param| param.split(':')).filter_map(|n| n.parse().ok()).collect();
+        match numbers[..] {
+            [] | [0] => *self = Self::default(),
+            [39] => self.text = None,
+            [49] => self.ground = None,
+            [n @ 30..=37] => self.text = Some(Colour::Named(n - 30)),
+            [n @ 90..=97] => self.text = Some(Colour::Named(n - 82)),
+            [n @ 40..=47] => self.ground = Some(Colour::Named(n - 40)),
+            [n @ 100..=107] => self.ground = Some(Colour::Named(n - 92)),
+            [38, ref of @ ..] => self.text = Colour::of(of),
+            [48, ref of @ ..] => self.ground = Colour::of(of),
+            _ => {}
+        }
+    }
+}
+
+impl Colour {
+    fn of(numbers: &[u8]) -> Option<Self> {
+        match *numbers {
+            [5, n @ 0..=15] => Some(Self::Named(n)),
+            [5, n @ 16..=231] => {
+                let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
+                let n = n - 16;
+                Some(Self::Mixed([level(n / 36), level(n / 6 % 6), level(n % 6)]))
+            }
+            [5, n] => Some(Self::Mixed([8 + 10 * (n - 232); 3])),
+            // With colons the space of colours may stand before them.
+            [2, r, g, b] | [2, _, r, g, b] => Some(Self::Mixed([r, g, b])),
+            _ => None,
+        }
+    }
+
+    /// Too near to be told apart by eye.
+    fn is_like(self, other: Self) -> bool {
+        const NEAR: u8 = 24;
+        match (self, other) {
+            (Self::Named(one), Self::Named(other)) => one == other,
+            (Self::Mixed(one), Self::Mixed(other)) => {
+                one.iter().zip(other).all(|(one, other)| one.abs_diff(other) < NEAR)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// How many parameters a colour of 256 or of millions takes: 0 where it is not one as it should be.
@@ -71,7 +138,28 @@ mod tests {
             ("8:1", None),
             ("99999999;8", None),
         ] {
-            assert_eq!(looks(given).as_deref(), left, "{given}");
+            assert_eq!(Looks::default().change(given).as_deref(), left, "{given}");
+        }
+    }
+
+    #[test]
+    fn text_in_the_colour_of_its_ground_gets_the_terminals_own() {
+        for (given, left) in [
+            (&["30;40"][..], "30;40;39;49"),
+            (&["37", "107"], "107"),
+            (&["97", "107"], "107;39;49"),
+            (&["41", "1", "38;5;1"], "38;5;1;39;49"),
+            (&["48;5;16", "38;2;0;0;9"], "38;2;0;0;9;39;49"),
+            (&["48;5;231", "38:2::255:255:255"], "38:2::255:255:255;39;49"),
+            (&["48;2;0;0;0", "38;2;0;0;24"], "38;2;0;0;24"),
+            (&["30", "0", "40"], "40"),
+            (&["30", "39", "40"], "40"),
+            (&["30", "", "40"], "40"),
+            (&["30;47", "40", "30"], "30"),
+        ] {
+            let mut looks = Looks::default();
+            let last = given.iter().map(|sequence| looks.change(sequence)).last();
+            assert_eq!(last.flatten().as_deref(), Some(left), "{given:?}");
         }
     }
 }
