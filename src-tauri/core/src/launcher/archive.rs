@@ -18,7 +18,7 @@ const BLOCK: usize = 512;
 const MAX_RAW: u64 = 128 << 20;
 /// What stands ahead of entries, which is their long names. It is not counted with the rest: in folders that lie in each
 /// other each name holds all those before it, 512 MB at 2,000 folders with names of 255 bytes.
-const MAX_RAW_AHEAD: u64 = 1 << 30;
+const MAX_RAW_AHEAD: u64 = 512 << 20;
 /// Kept of a name: more than the longest path that can be returned (16 components of 255 bytes), so what is cut off
 /// decides nothing.
 const MAX_AHEAD: usize = 8 << 10;

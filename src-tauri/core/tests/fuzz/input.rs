@@ -22,9 +22,10 @@ pub(crate) fn choice<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
     &of[rng.usize(..of.len())]
 }
 
-/// Up to eight changes: a bit, a byte, a piece taken out, doubled, moved or put in, the end cut off.
+/// Up to eight changes, mostly few: a bit, a byte, a piece taken out, doubled, moved or put in, the end cut off.
 pub(crate) fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
-    for _ in 0..rng.usize(1..=8) {
+    let most = rng.usize(1..=8);
+    for _ in 0..rng.usize(1..=most) {
         if bytes.is_empty() {
             return;
         }

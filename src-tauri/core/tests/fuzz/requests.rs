@@ -174,6 +174,34 @@ fn of_request(request: RunRequest) -> Write {
     })
 }
 
+/// Fields of ours, some of them twice, that hold what they should not.
+fn strange(depth: u8) -> Write {
+    Box::new(move |w| match if depth == 0 { w.rng.u8(3..8) } else { w.rng.u8(..8) } {
+        0..=1 => {
+            let names =
+                ["language", "code", "files", "stdin", "limits", "seconds", "overflow", "stream", "label", "base64"];
+            let more = ["runs", "max_parallel", "limit", "before", "name", "run_id", "request_id", "", "x"];
+            let fields = (0..w.rng.usize(..40)).map(|_| {
+                let of = if w.rng.bool() { &names[..] } else { &more[..] };
+                ((*choice(w.rng, of)).to_owned(), strange(depth - 1))
+            });
+            let fields = fields.collect();
+            w.object(fields);
+        }
+        2 => {
+            let items = (0..w.rng.usize(..70)).map(|_| strange(depth - 1)).collect();
+            w.array(items);
+        }
+        3 => w.put(choice(w.rng, &["null", "true", "false"])),
+        4 => w.put(choice(w.rng, &["0", "-0", "1.5", "1e400", "-1e-400", "99999999999999999999999", "50"])),
+        5 => w.put(choice(w.rng, &[r#""\ud800""#, r#""\udc00\ud800""#, r#""\u0000""#, r#""%%%=""#])),
+        _ => {
+            let text = text(w.rng).repeat(w.rng.usize(..30));
+            w.string(&text);
+        }
+    })
+}
+
 fn in_order(w: &mut Writer<'_>, fields: Vec<Field>) {
     w.put("{");
     for (at, (name, write)) in fields.into_iter().enumerate() {
@@ -238,8 +266,15 @@ fn a_damaged_request_is_refused_or_read_and_costs_little() {
         r#"[{"jsonrpc":"2.0"}]"#,
     ];
     each("requests, damaged", |rng| {
-        let mut line = match rng.u8(..8) {
+        let mut line = match rng.u8(..12) {
             0 => bytes(rng, 2000),
+            8.. => {
+                let method =
+                    *choice(rng, &["code.run", "code.batch", "code.history", "code.cancel", "hello", "status"]);
+                let mut writer = Writer { rng, out: String::new() };
+                writer.message(method, strange(2));
+                writer.out.into_bytes()
+            }
             1 => choice(rng, &["[", "{\"a\":", "[[{", "\"", "{\"params\":"]).repeat(rng.usize(..2000)).into_bytes(),
             2 | 3 => choice(rng, seeds).as_bytes().to_vec(),
             at => {
@@ -255,7 +290,9 @@ fn a_damaged_request_is_refused_or_read_and_costs_little() {
                 writer.out.into_bytes()
             }
         };
-        damage(rng, &mut line);
+        if rng.bool() {
+            damage(rng, &mut line);
+        }
         if let Err(error) = within(4 * line.len() + ASIDE, || read(&line)) {
             let said = serde_json::to_string(&error).unwrap();
             assert!(said.len() <= MAX_REFUSAL, "{said}");

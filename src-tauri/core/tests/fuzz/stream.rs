@@ -115,7 +115,7 @@ fn what_the_launcher_says_is_read_as_it_was_said() {
         let name = |rng: &mut Rng| {
             choice(rng, &["main.py", "ä", ".hidden", "a\nb", "none", "tar", "out "]).repeat(rng.usize(1..9))
         };
-        let names: Vec<String> = (0..rng.usize(..140)).map(|_| name(rng)).collect();
+        let names: Vec<String> = (0..*choice(rng, &[0, 1, 2, 5, 10, 120])).map(|_| name(rng)).collect();
         let stream = [opening(&mark), out.clone(), trailer(&mark, &ending, &names, "none")].concat();
         let read = read_checked(rng, &nonce, &stream);
         let names = names.into_iter().take(MAX_NAMES).collect();

@@ -205,7 +205,9 @@ fn a_flood_of_entries_is_kept_in_bounded_memory() {
             return;
         }
         let kind = *choice(rng, b"01256LKx");
-        let (name, link, content) = (path(rng), path(rng), bytes(rng, 3000));
+        // Of links and the like the reader takes no content, and would read it as headers.
+        let content = if matches!(kind, b'1'..=b'6') { Vec::new() } else { bytes(rng, 3000) };
+        let (name, link) = (path(rng), path(rng));
         let piece: Vec<u8> = (0..200)
             .flat_map(|at| {
                 let name = [name.as_slice(), format!("{at}").as_bytes()].concat();

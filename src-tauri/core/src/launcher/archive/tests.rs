@@ -299,7 +299,7 @@ fn half_a_gigabyte_of_names_is_passed_over_and_the_file_behind_it_read() {
 fn where_names_do_not_end_the_rest_is_told_as_not_read() {
     let mut archive = Archive::new(1000);
     archive.push(&entry(b'0', b"sandbox/out/kept", b"kept"));
-    for _ in 0..17 {
+    for _ in 0..9 {
         archive.push(&header(b'L', b"././@LongLink", 64 << 20));
         for _ in 0..64 {
             archive.push(&vec![b'd'; 1 << 20]);
