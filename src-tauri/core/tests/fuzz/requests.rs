@@ -67,6 +67,11 @@ impl Writer<'_> {
         self.blank();
     }
 
+    fn literal(&mut self, of: &[&str]) {
+        let literal = *choice(self.rng, of);
+        self.put(literal);
+    }
+
     fn string(&mut self, text: &str) {
         self.blank();
         self.out.push('"');
@@ -192,9 +197,9 @@ fn strange(depth: u8) -> Write {
             let items = (0..w.rng.usize(..70)).map(|_| strange(depth - 1)).collect();
             w.array(items);
         }
-        3 => w.put(choice(w.rng, &["null", "true", "false"])),
-        4 => w.put(choice(w.rng, &["0", "-0", "1.5", "1e400", "-1e-400", "99999999999999999999999", "50"])),
-        5 => w.put(choice(w.rng, &[r#""\ud800""#, r#""\udc00\ud800""#, r#""\u0000""#, r#""%%%=""#])),
+        3 => w.literal(&["null", "true", "false"]),
+        4 => w.literal(&["0", "-0", "1.5", "1e400", "-1e-400", "99999999999999999999999", "50"]),
+        5 => w.literal(&[r#""\ud800""#, r#""\udc00\ud800""#, r#""\u0000""#, r#""%%%=""#]),
         _ => {
             let text = text(w.rng).repeat(w.rng.usize(..30));
             w.string(&text);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fastrand::Rng;
-use sandtray_core::launcher::{Ending, Harvest, Nonce, Report, Step};
+use sandtray_core::launcher::{Beside, Ending, Harvest, Nonce, Report, START_OPEN, START_SEALED, Step};
 
 use crate::input::{bytes, choice, damage, pieces};
 use crate::{each, within};
@@ -13,16 +13,16 @@ use crate::{each, within};
 pub(crate) const FILE_BYTES: u64 = 4096;
 /// Beside the stream itself: names of the working folder, names and targets of files, and what tar complained of.
 const ASIDE: usize = 256 << 10;
-/// Names beside the program that are kept, and how long each may be once it is text.
-const MAX_NAMES: usize = 100;
-const MAX_NAME: usize = 255 * 3;
+/// Names beside the program: how many there may be, and of how many bytes, each of which may become three in text.
+const MAX_NAMES: usize = 600;
+const MAX_NAME_BYTES: usize = (128 << 10) * 3;
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Read {
     pub(crate) output: Vec<u8>,
     pub(crate) steps: Vec<Step>,
     pub(crate) ending: Option<Ending>,
-    pub(crate) names: Vec<String>,
+    pub(crate) beside: Vec<Beside>,
     pub(crate) harvest: Harvest,
 }
 
@@ -46,8 +46,8 @@ pub(crate) fn read(nonce: &Nonce, pieces: &[&[u8]]) -> Read {
     report.finish(&mut new);
     take(&mut new);
     let ending = report.ending();
-    let (names, harvest) = report.into_parts();
-    Read { output, steps, ending, names, harvest }
+    let (beside, harvest) = report.into_parts();
+    Read { output, steps, ending, beside, harvest }
 }
 
 /// The same in one piece and in many; bounded whatever it is.
@@ -56,22 +56,20 @@ pub(crate) fn read_checked(rng: &mut Rng, nonce: &Nonce, stream: &[u8]) -> Read 
     let most = ASIDE + 2 * FILE_BYTES as usize + 4 * stream.len();
     let cut = within(most, || read(nonce, &pieces));
     assert_eq!(cut, read(nonce, &[stream]), "in one piece and in {}", pieces.len());
-    assert!(cut.names.len() <= MAX_NAMES && cut.names.iter().all(|name| name.len() <= MAX_NAME));
+    assert!(cut.beside.len() <= MAX_NAMES);
+    assert!(cut.beside.iter().map(|beside| beside.name.len()).sum::<usize>() <= MAX_NAME_BYTES);
     assert!(cut.output.len() <= stream.len());
     cut
 }
 
-/// What the launcher says before the program runs.
-pub(crate) fn opening(mark: &[u8]) -> Vec<u8> {
-    [mark, b" start\n"].concat()
-}
-
-/// What it says after it.
-pub(crate) fn trailer(mark: &[u8], ending: &Ending, names: &[String], files: &str) -> Vec<u8> {
-    let Ending { exit_code, peak_bytes, oom_kills, cpu } = ending;
-    let line = format!(" end {exit_code} {} {oom_kills} {}\n", peak_bytes.unwrap_or(0), cpu.as_nanos());
+/// What it says after the program's end.
+pub(crate) fn trailer(mark: &[u8], ending: &Ending, beside: &[Beside], files: &str) -> Vec<u8> {
+    let Ending { exit_code, peak_bytes, oom_kills, cpu, linger } = ending;
+    let (peak, linger) = (peak_bytes.unwrap_or(0), linger.as_millis() / 10);
+    let line = format!(" end {exit_code} {peak} {oom_kills} {} {linger}\n", cpu.as_nanos());
     let mut stream = [mark, line.as_bytes()].concat();
-    for name in names {
+    for Beside { name, written } in beside {
+        stream.push(if *written { b'!' } else { b'=' });
         stream.extend_from_slice(name.as_bytes());
         stream.push(0);
     }
@@ -85,6 +83,7 @@ fn ending(rng: &mut Rng) -> Ending {
         peak_bytes: rng.bool().then(|| rng.u64(1..)),
         oom_kills: rng.u32(..),
         cpu: Duration::from_nanos(rng.u64(..=i64::MAX as u64)),
+        linger: Duration::from_millis(rng.u64(..100) * 10),
     }
 }
 
@@ -94,7 +93,7 @@ fn output(rng: &mut Rng, mark: &[u8]) -> Vec<u8> {
     for _ in 0..rng.usize(..6) {
         match rng.u8(..3) {
             0 => output.extend_from_slice(&mark[..rng.usize(..mark.len())]),
-            1 => output.extend(b" end 0 0 0 0\n"),
+            1 => output.extend(b" end 0 0 0 0 0\n"),
             _ => output.extend(bytes(rng, 200)),
         }
     }
@@ -111,16 +110,17 @@ fn what_the_launcher_says_is_read_as_it_was_said() {
             out = output(rng, &mark);
         }
         // A beginning of a mark ahead of a mark is output, whatever follows it.
-        let ending = ending(rng);
+        let (ending, sealed) = (ending(rng), rng.bool());
         let name = |rng: &mut Rng| {
             choice(rng, &["main.py", "ä", ".hidden", "a\nb", "none", "tar", "out "]).repeat(rng.usize(1..9))
         };
-        let names: Vec<String> = (0..*choice(rng, &[0, 1, 2, 5, 10, 120])).map(|_| name(rng)).collect();
-        let stream = [opening(&mark), out.clone(), trailer(&mark, &ending, &names, "none")].concat();
+        let count = *choice(rng, &[0, 1, 2, 5, 10, 120]);
+        let beside: Vec<Beside> = (0..count).map(|_| Beside { name: name(rng), written: rng.bool() }).collect();
+        let start = if sealed { START_SEALED } else { START_OPEN };
+        let stream = [start, &out, &trailer(&mark, &ending, &beside, "none")].concat();
         let read = read_checked(rng, &nonce, &stream);
-        let names = names.into_iter().take(MAX_NAMES).collect();
-        let steps = vec![Step::Started, Step::Ended, Step::Complete];
-        assert_eq!(read, Read { output: out, steps, ending: Some(ending), names, harvest: Harvest::default() });
+        let steps = vec![Step::Started { sealed }, Step::Ended, Step::Complete];
+        assert_eq!(read, Read { output: out, steps, ending: Some(ending), beside, harvest: Harvest::default() });
     });
 }
 
@@ -129,11 +129,16 @@ fn a_damaged_stream_is_read_within_its_bounds_however_it_is_cut() {
     each("trailers, damaged", |rng| {
         let nonce = Nonce::random();
         let mark = nonce.mark();
-        let names: Vec<String> = (0..rng.usize(..20)).map(|_| "n".repeat(crate::input::size(rng, 400))).collect();
+        let name = |rng: &mut Rng| "n".repeat(crate::input::size(rng, 5000));
+        let count = *choice(rng, &[0, 1, 3, 20]);
+        let beside: Vec<Beside> = (0..count).map(|_| Beside { name: name(rng), written: rng.bool() }).collect();
         let files = *choice(rng, &["none", "tar", "zip", ""]);
         let mut stream = match rng.u8(..8) {
             0 => bytes(rng, 4096),
-            _ => [opening(&mark), output(rng, &mark), trailer(&mark, &ending(rng), &names, files)].concat(),
+            _ => {
+                let start = *choice(rng, &[START_SEALED, START_OPEN, b"\x1eunpack\n"]);
+                [start, &output(rng, &mark), &trailer(&mark, &ending(rng), &beside, files)].concat()
+            }
         };
         if files == "tar" {
             stream.extend(crate::tar::archive(rng));

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use fastrand::Rng;
-use sandtray_core::launcher::Nonce;
+use sandtray_core::launcher::{Ending, Nonce, START_SEALED};
 use sandtray_core::run::{MAX_FILES, SkipReason};
 
 use crate::each;
 use crate::input::{bytes, choice, damage, size};
-use crate::stream::{FILE_BYTES, Read, opening, read, read_checked, trailer};
+use crate::stream::{FILE_BYTES, Read, read, read_checked, trailer};
 
 const BLOCK: usize = 512;
 const OUT: &str = "sandbox/out/";
@@ -23,13 +23,14 @@ const MAX_KEPT: usize = 16 << 20;
 
 /// What stands ahead of the tar.
 fn before(nonce: &Nonce) -> Vec<u8> {
-    let ending = sandtray_core::launcher::Ending {
+    let ending = Ending {
         exit_code: 0,
         peak_bytes: None,
         oom_kills: 0,
         cpu: std::time::Duration::ZERO,
+        linger: std::time::Duration::ZERO,
     };
-    [opening(&nonce.mark()), trailer(&nonce.mark(), &ending, &[], "tar")].concat()
+    [START_SEALED, &trailer(&nonce.mark(), &ending, &[], "tar")].concat()
 }
 
 fn header(rng: &mut Rng, kind: u8, name: &[u8], link: &[u8], size: u64) -> Vec<u8> {
