@@ -3,8 +3,6 @@
 //!
 //! `SANDTRAY_FUZZ` says how many inputs each parser gets. A failure prints the seed of its input; `SANDTRAY_FUZZ_SEED` runs that one.
 
-#![expect(clippy::unwrap_used, reason = "the helpers of a test fail it by panicking")]
-
 mod frames;
 mod input;
 mod requests;

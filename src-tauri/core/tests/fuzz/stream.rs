@@ -32,9 +32,10 @@ pub(crate) fn read(nonce: &Nonce, pieces: &[&[u8]]) -> Read {
     let (mut output, mut steps) = (Vec::new(), Vec::new());
     let mut take = |new: &mut Vec<Step>| {
         for step in new.drain(..) {
-            match step {
-                Step::Output(bytes) => output.extend_from_slice(&bytes),
-                other => steps.push(other),
+            if let Step::Output(bytes) = step {
+                output.extend_from_slice(&bytes);
+            } else {
+                steps.push(step);
             }
         }
     };
