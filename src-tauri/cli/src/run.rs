@@ -85,7 +85,8 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     let mut screen = Screen::new(json);
     let followed = follow(&mut client, id, &mut ctrl_c, &mut screen).await;
     if !matches!(followed, Ok(Some(_))) {
-        screen.restore()?;
+        // What is to be told is why the run was not followed to its end.
+        let _ = screen.restore();
     }
     let Some(reply) = followed? else {
         return Ok(ExitCode::from(INTERRUPTED));
