@@ -57,7 +57,8 @@ async fn said(image: &str) -> Vec<(Value, Value)> {
             let call = json!({ "language": "python", "code": code, "limits": limits, "files": { "a": "a" } });
             results.push(agent.run(call).await);
         }
-        let attack: Value = serde_json::from_str(results[1]["stdout"].as_str().unwrap_or_default()).expect("its one line");
+        let attack: Value =
+            serde_json::from_str(results[1]["stdout"].as_str().unwrap_or_default()).expect("its one line");
         let program = parts(&results[0], &["status", "exit_code", "stdout", "stderr", "files", "left_behind"]);
         all.push((program, attack["succeeded"].clone()));
     }

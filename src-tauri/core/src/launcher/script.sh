@@ -36,6 +36,9 @@ starter=$path
 # A shell starts background jobs with INT and QUIT ignored; GNU env can undo that, busybox has nothing that can.
 reset=
 env --default-signal=INT,QUIT true 2>/dev/null && reset='env --default-signal=INT,QUIT'
+# What lies deeper than a file that can be returned need not be packed: its names alone can take all of the memory.
+shallow=
+tar cf /dev/null --exclude=x /dev/null 2>/dev/null && shallow='--exclude=sandbox/out/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*'
 group=/sys/fs/cgroup
 if [ -f $group/cgroup.controllers ]; then
     peak_file=$group/memory.peak oom_file=$group/memory.events cpu_file=$group/cpu.stat
@@ -237,4 +240,4 @@ printf '\0%s\0' $files >&3
 cd /
 # Its end costs the engine time, which it has more of in a moment; until then PID 1 is a program that does nothing.
 [ $files = tar ] || exec sleep 1 <&- >&- 3>&- 5>&- 6>&- 8<&- 9>&-
-exec tar cf - sandbox/out tmp/$log >&3 2>&6 8<&- 9>&-
+exec tar cf - ${shallow:+"$shallow"} sandbox/out tmp/$log >&3 2>&6 8<&- 9>&-
