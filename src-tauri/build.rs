@@ -29,6 +29,7 @@ const COMMANDS: &[&str] = &[
     "history_page",
     "history_run",
     "history_recent",
+    "history_picture",
     "history_delete",
     "history_clear",
     "history_stats",

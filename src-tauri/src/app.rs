@@ -9,6 +9,7 @@ use crate::clipboard::Clipboard;
 use crate::desk::Desk;
 use crate::host;
 use crate::notify::Gatekeeper;
+use crate::thumbnail::Studio;
 use crate::tray::Presence;
 use crate::window::{self, Window};
 
@@ -18,6 +19,7 @@ pub(crate) struct App {
     pub(crate) clipboard: Clipboard,
     pub(crate) desk: Desk,
     pub(crate) gatekeeper: Gatekeeper,
+    pub(crate) studio: Studio,
     pub(crate) tray: Presence,
     pub(crate) window: Window,
     /// Started in the background, by the system at login: nothing is opened unasked.
@@ -33,6 +35,7 @@ impl App {
             clipboard: Clipboard::default(),
             desk: Desk::new(host::blank()),
             gatekeeper: Gatekeeper::default(),
+            studio: Studio::default(),
             tray: Presence::default(),
             window: Window::default(),
             quiet,

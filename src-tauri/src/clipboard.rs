@@ -1,4 +1,5 @@
 //! What the owner copies. The app hands it out, not the window: on X11 and Wayland whoever copied must be there when it is pasted.
+//! Programs wrote most of it, and a terminal obeys what is pasted into it: control characters stay behind.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,19 +31,33 @@ impl Clipboard {
     }
 }
 
-pub(crate) async fn copy(app: &Arc<App>, text: String) -> Result<(), CommandError> {
+/// Says how many characters were left out.
+pub(crate) async fn copy(app: &Arc<App>, text: String) -> Result<usize, CommandError> {
     copyable(&text)?;
+    let (text, left_out) = harmless(text);
     let copying = Arc::clone(app);
     let copied = tokio::task::spawn_blocking(move || copying.clipboard.set(text)).await;
     let failed = |why: String| {
         CommandError::new("not_copied", format!("It was not copied: {why}."))
             .hint("If that happens again, quit Sandtray and start it anew.")
     };
-    copied.map_err(|failure| failed(failure.to_string()))?.map_err(|failure| failed(failure.to_string()))
+    copied.map_err(|failure| failed(failure.to_string()))?.map_err(|failure| failed(failure.to_string()))?;
+    Ok(left_out)
 }
 
 fn copyable(text: &str) -> Result<(), CommandError> {
     if text.len() > MAX_COPY { Err(CommandError::new("too_large", "That is too much to copy.")) } else { Ok(()) }
+}
+
+/// The text without its control characters, C1 among them, and how many they were. What a line of text is made of stays.
+fn harmless(mut text: String) -> (String, usize) {
+    let mut left_out = 0;
+    text.retain(|c| {
+        let stays = !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+        left_out += usize::from(!stays);
+        stays
+    });
+    (text, left_out)
 }
 
 #[cfg(test)]
@@ -53,5 +68,13 @@ mod tests {
     fn only_so_much_is_copied() {
         assert!(copyable(&"x".repeat(MAX_COPY)).is_ok());
         assert_eq!(copyable(&"x".repeat(MAX_COPY + 1)).unwrap_err().code, "too_large");
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_left_out_and_counted() {
+        let plain = "one\r\n\ttwo \u{20ac} \u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{1f980}\n";
+        assert_eq!(harmless(plain.into()), (plain.into(), 0));
+        let pasted = "\u{1b}[201~rm -rf ~\n\u{9b}31m\u{9d}52;c;\u{7}a\u{8}\u{7f}\u{0}b\u{90}\u{3}";
+        assert_eq!(harmless(pasted.into()), ("[201~rm -rf ~\n31m52;c;ab".into(), 9));
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! One [`app::App`] holds what is shared. [`host`] starts and ends the service, [`picture`] keeps the latest picture of it up to
 //! date, [`tray`] and the window's subscription read it; nobody else keeps state. The window is a program of its own: [`window`]
-//! starts it, and [`link`] is what the two say to each other.
+//! starts it, and [`link`] is what the two say to each other. Pictures that programs wrote are decoded in a process of their own:
+//! [`thumbnail`].
 
 pub mod dto;
 pub mod link;
+pub mod text;
 
 mod act;
 mod app;
@@ -23,7 +25,7 @@ mod picture;
 mod screen;
 mod signals;
 mod speed;
-mod text;
+mod thumbnail;
 mod tray;
 mod views;
 mod window;
@@ -55,6 +57,9 @@ const USAGE: &str = "Usage: sandtray-app [--background]\n\n\
 
 /// Returns when the app has ended.
 pub fn run() -> ExitCode {
+    if let Some(want) = thumbnail::asked(std::env::args_os().nth(1).as_deref()) {
+        return thumbnail::work(want);
+    }
     let quiet = match quietly() {
         Ok(quiet) => quiet,
         Err(said) => return said,

@@ -90,11 +90,7 @@ pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
     }
     match &snapshot.engine {
         EngineView::Checking => "On, looking for Docker".into(),
-        // Up to the colon or the full stop: the rest is for the window.
-        EngineView::Trouble(trouble) => {
-            let short = trouble.message.split([':', '.']).next().unwrap_or_default();
-            format!("On, but {}", decapitalized(short))
-        }
+        EngineView::Trouble(trouble) => format!("On, but {}", trouble.summary),
         EngineView::Ready(_) => match (snapshot.running.len(), snapshot.queued.len()) {
             (0, 0) => "Ready".into(),
             (0, waiting) => format!("{waiting} waiting"),
@@ -141,11 +137,6 @@ fn elapsed(millis: u64) -> String {
         seconds @ 0..=59 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }
-}
-
-/// "Docker" keeps its capital; "The engine" does not.
-fn decapitalized(sentence: &str) -> String {
-    sentence.strip_prefix("The ").map_or_else(|| sentence.to_owned(), |rest| format!("the {rest}"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use sandtray_core::text::is_hidden;
 
 /// One line of at most so many characters, without anything that moves, hides or reverses what stands beside it.
-pub(crate) fn plain(text: &str, most: usize) -> String {
+pub fn plain(text: &str, most: usize) -> String {
     let shown: Vec<char> =
         text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hidden(*c)).collect();
     match shown.len() {

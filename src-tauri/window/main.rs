@@ -6,6 +6,7 @@
 // No console window beside it on Windows.
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
+mod guard;
 mod line;
 mod pace;
 mod page;
@@ -26,6 +27,7 @@ use tauri::{
 use tauri_plugin_window_state::StateFlags;
 use tracing::{error, warn};
 
+use guard::guarded;
 use line::Incoming;
 use pace::Pace;
 use page::Page;
@@ -101,7 +103,8 @@ fn make(app: &App, theme: Theme, page: &Arc<Page>) -> tauri::Result<()> {
     let Some(config) = app.config().app.windows.iter().find(|window| window.label == LABEL) else {
         return Err(tauri::Error::WindowNotFound);
     };
-    let window = WebviewWindowBuilder::from_config(app, config)?
+    let dev_server = app.config().build.dev_url.clone().filter(|_| tauri::is_dev());
+    let window = guarded(WebviewWindowBuilder::from_config(app, config)?, dev_server)
         .visible(false)
         .on_page_load(|window, load| {
             if let PageLoadEvent::Finished = load.event() {

@@ -74,11 +74,11 @@ const chartRow = {
   ...row, run_id: 'chart', at_ms: now - 420_000, label: 'Plot temperature by hour', seconds: 2.84, memory_bytes: 197 * MB,
   files_out: { count: 3, bytes: 41_200 }, skipped_files: 1,
 };
-const chartBody = (png) => ({
+const chartBody = {
   ...body,
   stdout: piece('wrote 3 files\n'),
   files: [
-    { name: 'temperature.png', size: 38_912, preview: { kind: 'image', media_type: 'image/png', base64: png } },
+    { name: 'temperature.png', size: 38_912, preview: { kind: 'picture' } },
     {
       name: 'by-hour.csv', size: 1604,
       preview: { kind: 'csv', cut: false, text: `hour,mean °C,low,high\n${Array.from({ length: 24 }, (_, h) => `${String(h).padStart(2, '0')}:00,${(11 + 7 * Math.sin((h - 8) / 3.8)).toFixed(1)},${(8 + h / 6).toFixed(1)},${(16 + h / 5).toFixed(1)}`).join('\n')}\n` },
@@ -87,7 +87,13 @@ const chartBody = (png) => ({
   ],
   skipped_files: [{ name: 'latest', reason: 'symlink' }],
   left_behind: ['cache.tmp'],
-});
+};
+
+const picturesRow = { ...row, run_id: 'pictures', at_ms: now - 500_000, label: 'Draw posters', files_out: { count: 3, bytes: 91_000 } };
+const picturesBody = {
+  ...body,
+  files: ['poster.png', 'cut-off.jpg', 'spinner.gif'].map((name) => ({ name, size: 67_000, preview: { kind: 'picture' } })),
+};
 
 const running = [
   { run_id: 'live1', language: 'python', client: 'claude-desktop', label: 'Train a small classifier', started_ms: now - 23_000, limit_seconds: 60 },
@@ -138,8 +144,14 @@ const elsewhere = { ...snapshot, service: said.elsewhere, enabled: false, engine
 
 /** Each: the fixture, and what is done before the picture is taken. */
 export function states(png) {
-  const records = { failed: { run: failedRow, body: failedBody }, chart: { run: chartRow, body: chartBody(png) } };
-  const withRuns = { ...busy, rows: [failedRow, chartRow], records };
+  const records = { failed: { run: failedRow, body: failedBody }, chart: { run: chartRow, body: chartBody }, pictures: { run: picturesRow, body: picturesBody } };
+  const pictures = {
+    'temperature.png': { kind: 'fits', width: 640, height: 360, moves: false, png },
+    'spinner.gif': { kind: 'fits', width: 640, height: 360, moves: true, png },
+    'poster.png': { kind: 'too_large', width: 23_170, height: 23_170 },
+    'cut-off.jpg': { kind: 'unreadable' },
+  };
+  const withRuns = { ...busy, rows: [failedRow, chartRow, picturesRow], records, pictures };
   return {
     'off-never-used': { ...base, snapshot: { ...snapshot, enabled: false, first_start: true, warm: undefined, images: allOf({ state: 'not_pulled' }) }, settings: { ...settings, enabled: false } },
     'on-no-runs': base,
@@ -161,6 +173,7 @@ export function states(png) {
     'run-code': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
     'run-details': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
     'run-chart': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Files' }).click() },
+    'run-pictures': { ...withRuns, open: 'runs', run: 'pictures', act: async (page) => page.getByRole('tab', { name: 'Files' }).click() },
     'runs-list': { ...withRuns, open: 'runs' },
     'search-100000': {
       ...withRuns, total: 100_000, open: 'runs',

@@ -90,6 +90,10 @@ export function mock(fixture) {
       if (!row) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
       return { run: row, body: fixture.body };
     },
+    history_picture({ name, pixels }) {
+      const { png, ...picture } = fixture.pictures?.[name] ?? { kind: 'unreadable' };
+      return pixels && png !== undefined ? { ...picture, png } : picture;
+    },
     run_again: () => 'made0',
     save_file: () => true,
   };

@@ -20,7 +20,7 @@ const hostileBody = {
   code: piece(TRICKS), stdout: piece(TRICKS), stderr: piece(TRICKS),
   files_in: [{ name: NAME, size: 1 }],
   files: [
-    { name: NAME, size: 3, preview: { kind: 'image', media_type: 'image/svg+xml', base64: btoa('<svg xmlns="http://www.w3.org/2000/svg" onload="window.__hit=1"/>') } },
+    { name: NAME, size: 3, preview: { kind: 'picture' } },
     { name: '../../etc/passwd', size: 3, preview: { kind: 'csv', text: `${ATTACKS.replaceAll('\n', ',')}\n=cmd(),2\n`, cut: false } },
     { name: 'a.html', size: 3, preview: { kind: 'text', text: TRICKS, cut: false } },
   ],
@@ -36,6 +36,8 @@ const list = {
         ...snapshot, running: [liveRun], notices: [ATTACKS],
         engine: { ...snapshot.engine, name: ATTACKS }, images: snapshot.images.map((image) => ({ ...image, image: ATTACKS })),
       },
+      // Whatever stands in the place of a picture that the app made.
+      pictures: { [NAME]: { kind: 'fits', width: 3, height: 3, moves: false, png: btoa('<svg xmlns="http://www.w3.org/2000/svg" onload="window.__hit=1"/>') } },
       live: { live1: [{ kind: 'output', stream: 'stdout', text: TRICKS, missed: 0 }] }, told: [TRICKS],
       errors: { stop_run: { code: 'internal', message: ATTACKS, hint: ATTACKS, faults: [] } },
     });

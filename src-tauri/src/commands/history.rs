@@ -19,8 +19,10 @@ use crate::app::App;
 use crate::desk::Here;
 use crate::dto::error::CommandError;
 use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
+use crate::dto::picture::PictureView;
 use crate::dto::{detail, present};
 use crate::link::ReturnedFile;
+use crate::thumbnail::Want;
 
 /// Who asks for what is run again from the window.
 pub(crate) const OWN_CLIENT: &str = "Sandtray";
@@ -98,6 +100,11 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
 pub(super) async fn returned_file(app: &App, run: &str, name: &str) -> Answer<ReturnedFile> {
     let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
     Ok(ReturnedFile { base64: STANDARD.encode(&file.bytes) })
+}
+
+pub(super) async fn history_picture(app: &App, run: &str, name: &str, pixels: bool) -> Answer<PictureView> {
+    let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
+    app.studio.picture(file.bytes, if pixels { Want::Pixels } else { Want::Size }).await
 }
 
 /// What came back from the run under this name.

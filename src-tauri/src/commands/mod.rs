@@ -66,6 +66,12 @@ pub(crate) enum Request {
         since_ms: u64,
         max: usize,
     },
+    HistoryPicture {
+        run_id: String,
+        name: String,
+        /// Without them, how large it is.
+        pixels: bool,
+    },
     HistoryDelete {
         run_id: String,
     },
@@ -112,6 +118,9 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
         Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
         Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),
+        Request::HistoryPicture { run_id, name, pixels } => {
+            written(history::history_picture(app, &run_id, &name, pixels).await?)
+        }
         Request::HistoryDelete { run_id } => written(history::history_delete(app, &run_id).await?),
         Request::HistoryClear {} => written(history::history_clear(app).await?),
         Request::HistoryStats {} => written(history::history_stats(app).await?),

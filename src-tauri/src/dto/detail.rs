@@ -1,5 +1,5 @@
 //! A run's page: its texts and a look at its files, each within a bound. What a program wrote is hostile and is passed on as
-//! text or as an image's bytes, never as markup.
+//! text, never as markup; pictures are named here and made anew by `thumbnail`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,10 @@ use sandtray_core::history::{self, FileOut};
 
 use super::history::{FileView, Piece, Preview, RunBody, RunRecord};
 use super::present;
+use crate::thumbnail::Kind;
 
 /// Of one text or one preview.
 const MAX_PIECE: usize = 1 << 20;
-/// Of an image, which is of no use when it is cut.
-const MAX_IMAGE: usize = 4 << 20;
 /// Of all previews of one run together, as they are written to the window; files after that are listed without one.
 const MAX_PREVIEWS: usize = 16 << 20;
 
@@ -46,8 +45,7 @@ fn file(file: &FileOut, room: &mut usize) -> FileView {
     let shown = preview(&file.name, &file.bytes);
     let size = match &shown {
         Preview::Text { text, .. } | Preview::Csv { text, .. } => written(text),
-        Preview::Image { base64, .. } => base64.len(),
-        Preview::None => 0,
+        Preview::Picture | Preview::None => 0,
     };
     let preview = match room.checked_sub(size) {
         Some(rest) => {
@@ -71,11 +69,8 @@ fn written(text: &str) -> usize {
 
 fn preview(name: &str, bytes: &[u8]) -> Preview {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase()).unwrap_or_default();
-    if let Some(media_type) = image_type(&extension, bytes) {
-        if bytes.len() > MAX_IMAGE {
-            return Preview::None;
-        }
-        return Preview::Image { media_type: media_type.into(), base64: STANDARD.encode(bytes) };
+    if Kind::of(bytes).is_some() {
+        return Preview::Picture;
     }
     let (kept, cut) = bounded(bytes);
     // A NUL is valid UTF-8 and never text.
@@ -86,18 +81,6 @@ fn preview(name: &str, bytes: &[u8]) -> Preview {
     match extension.as_str() {
         "csv" | "tsv" => Preview::Csv { text, cut },
         _ => Preview::Text { text, cut },
-    }
-}
-
-/// By the bytes, not the name: a browser guesses too. SVG is text and has only its name.
-fn image_type(extension: &str, bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ if extension == "svg" => Some("image/svg+xml"),
-        _ => None,
     }
 }
 
@@ -139,13 +122,9 @@ mod tests {
     #[test]
     fn files_are_shown_by_what_they_are() {
         let png = b"\x89PNG\r\n\x1a\n";
-        let image = |media_type: &str, bytes: &[u8]| Preview::Image {
-            media_type: media_type.into(),
-            base64: STANDARD.encode(bytes),
-        };
-        assert_eq!(preview("chart.png", png), image("image/png", png));
-        assert_eq!(preview("named.txt", png), image("image/png", png));
-        assert_eq!(preview("a.SVG", b"<svg/>"), image("image/svg+xml", b"<svg/>"));
+        assert_eq!(preview("chart.png", png), Preview::Picture);
+        assert_eq!(preview("named.txt", png), Preview::Picture);
+        assert_eq!(preview("a.SVG", b"<svg/>"), Preview::Text { text: "<svg/>".into(), cut: false });
         assert_eq!(preview("t.csv", b"a,b\n"), Preview::Csv { text: "a,b\n".into(), cut: false });
         assert_eq!(preview("page.html", b"<b>"), Preview::Text { text: "<b>".into(), cut: false });
         assert_eq!(preview("lying.png", b"\x00\x01"), Preview::None);

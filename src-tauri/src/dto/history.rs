@@ -139,11 +139,8 @@ pub enum Preview {
         text: String,
         cut: bool,
     },
-    /// For an `img` element with a `data:` address, which runs nothing.
-    Image {
-        media_type: String,
-        base64: String,
-    },
+    /// By its first bytes. What it shows is asked for apart: `history_picture`.
+    Picture,
     None,
 }
 

@@ -5,6 +5,7 @@ pub mod detail;
 pub mod error;
 pub mod history;
 pub mod live;
+pub mod picture;
 pub mod present;
 pub mod snapshot;
 

@@ -34,8 +34,9 @@ pub fn engine(state: &EngineState) -> EngineView {
 fn trouble(trouble: &engine::EngineTrouble) -> TroubleView {
     let mut shown = TroubleView {
         trouble: TroubleKind::Absent,
-        message: trouble.to_string(),
-        hint: trouble.hint(),
+        summary: trouble.summary(),
+        reason: trouble.reason().map(str::to_owned),
+        hint: trouble.hint_beside_command(),
         command_to_copy: trouble.command().map(str::to_owned),
         endpoint: trouble.endpoint().map(endpoint),
         looked_at: Vec::new(),
@@ -77,7 +78,7 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
             short_digest: info.digest.as_deref().map(short_digest),
         },
         event::ImageState::Failed { error } => {
-            ImageStateView::Failed { message: sentence(&error.to_string()), hint: error.hint().into() }
+            ImageStateView::Failed { message: error.sentence(), hint: error.hint().into() }
         }
     };
     ImageView {
@@ -92,12 +93,6 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
 fn short_digest(digest: &str) -> String {
     let digits = digest.rsplit(':').next().unwrap_or(digest);
     digits.chars().take(SHORT_DIGEST).collect()
-}
-
-/// The core's reasons end sentences; here they stand alone.
-fn sentence(reason: &str) -> String {
-    let mut rest = reason.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 pub fn live(run: &event::LiveRun) -> LiveRunView {
@@ -201,6 +196,6 @@ mod tests {
         if cfg!(target_os = "linux") {
             assert_eq!(shown.command_to_copy.as_deref(), Some("sudo usermod -aG docker \"$USER\""));
         }
-        assert!(shown.hint.contains("log out and in again"));
+        assert!(shown.hint.contains("with this command, then log out and in again"));
     }
 }

@@ -95,9 +95,13 @@ pub struct EndpointView {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TroubleView {
     pub trouble: TroubleKind,
-    /// What is wrong, in one sentence.
-    pub message: String,
-    /// What mends it.
+    /// What is wrong, in a few words without a full stop: "Docker isn't answering".
+    pub summary: String,
+    /// What the summary leaves open, where there is more to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub reason: Option<String>,
+    /// What mends it. The command stands beside it.
     pub hint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]

@@ -19,6 +19,7 @@ use ts_rs::{Config, TS};
 use super::error::CommandError;
 use super::history::{HistoryFilter, HistoryPage, RecentRun, RunRecord};
 use super::live::LiveEvent;
+use super::picture::PictureView;
 use super::present;
 use super::snapshot::{ImageView, Navigate, WindowEvent};
 use crate::host;
@@ -33,6 +34,7 @@ fn the_windows_types_are_those_of_the_app() {
     Stats::export_all(&config).unwrap();
     LiveEvent::export_all(&config).unwrap();
     Navigate::export_all(&config).unwrap();
+    PictureView::export_all(&config).unwrap();
     RecentRun::export_all(&config).unwrap();
     RunRecord::export_all(&config).unwrap();
     Settings::export_all(&config).unwrap();

@@ -1,8 +1,10 @@
 //! Whole menus, as somebody would read them.
 
 use super::*;
-use crate::dto::snapshot::{EndpointView, EngineFacts, ImageView, TroubleKind, TroubleView};
+use crate::dto::present;
+use crate::dto::snapshot::{EndpointView, EngineFacts, ImageView};
 use crate::host::blank;
+use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
 use sandtray_core::language::Language;
 
 const NOW: u64 = 1_000_000;
@@ -25,16 +27,9 @@ fn here(enabled: bool) -> OwnerSnapshot {
     OwnerSnapshot { service: ServiceView::Here, enabled, engine, ..blank() }
 }
 
-fn trouble(message: &str) -> OwnerSnapshot {
-    let engine = EngineView::Trouble(TroubleView {
-        trouble: TroubleKind::NotRunning,
-        message: message.into(),
-        hint: "Start it.".into(),
-        command_to_copy: None,
-        endpoint: Some(endpoint()),
-        looked_at: Vec::new(),
-    });
-    OwnerSnapshot { engine, ..here(true) }
+/// As the app would show it.
+fn trouble(trouble: EngineTrouble) -> OwnerSnapshot {
+    OwnerSnapshot { engine: present::engine(&EngineState::Trouble(trouble)), ..here(true) }
 }
 
 fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
@@ -132,12 +127,28 @@ fn pulls_show_how_far_they_are() {
 
 #[test]
 fn trouble_is_said_in_a_few_words() {
-    let lost = trouble("Docker isn't running: nothing listens at unix:///x (the default socket).");
-    assert_menu(&lost, &["On, but Docker isn't running", "[x] Run code in isolation"]);
-    assert_eq!(icon(&lost), Icon::Trouble);
-    assert_eq!(words(&trouble("The engine at x can't be used: old.")), "On, but the engine at x can't be used");
-    // Somebody who has turned it off does not care.
-    assert_eq!(icon(&OwnerSnapshot { enabled: false, ..lost }), Icon::Off);
+    let at = |url: &str| Endpoint { url: url.into(), found: "the default socket".into() };
+    let endpoint = at("unix:///var/run/docker.sock");
+    let (reason, wall) = ("its API is 1.38: too old.".into(), "no network".into());
+    for (which, words) in [
+        (EngineTrouble::Absent { looked_at: vec![endpoint.url.clone()] }, "On, but Docker isn't installed"),
+        (EngineTrouble::NotRunning { endpoint: endpoint.clone() }, "On, but Docker isn't running"),
+        (EngineTrouble::PermissionDenied { endpoint: endpoint.clone() }, "On, but Docker isn't open to you"),
+        (EngineTrouble::NotAnswering { endpoint: endpoint.clone() }, "On, but Docker isn't answering"),
+        (EngineTrouble::NotAnswering { endpoint: at("tcp://127.0.0.1:2375") }, "On, but Docker isn't answering"),
+        (EngineTrouble::Unusable { endpoint: endpoint.clone(), reason }, "On, but Docker can't be used"),
+        (EngineTrouble::WallMissing { endpoint, wall }, "On, but Docker doesn't hold every wall"),
+        (
+            EngineTrouble::NotRunning { endpoint: at("unix:///run/user/1000/podman/podman.sock") },
+            "On, but Podman isn't running",
+        ),
+    ] {
+        let lost = trouble(which);
+        assert_menu(&lost, &[words, "[x] Run code in isolation"]);
+        assert_eq!(icon(&lost), Icon::Trouble);
+        // Somebody who has turned it off does not care.
+        assert_eq!(icon(&OwnerSnapshot { enabled: false, ..lost }), Icon::Off);
+    }
 }
 
 #[test]

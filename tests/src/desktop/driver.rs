@@ -67,6 +67,12 @@ impl Window {
         started.iter().find(|process| process.name == WINDOW).expect("a window").pid
     }
 
+    /// What the app, its window and a browser's processes take together.
+    pub fn mebibytes(&self) -> f64 {
+        let started = Process::descendants(self.driver.id().expect("it runs"));
+        started.iter().map(|process| Process::mebibytes(process.pid, "Pss")).sum()
+    }
+
     pub async fn find(&self, css: &str) -> Element {
         let found = self.client.wait().at_most(PATIENCE).every(LOOK).for_element(Locator::Css(css)).await;
         match found {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { diskUsed, faultSentence, headline, troubleHint, troubleTitle, verdictSentence, verdictWord } from './words';
+import { diskUsed, faultSentence, headline, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -82,13 +82,13 @@ const live = { run_id: 'a', language: 'python', client: 'c', label: null, starte
 
 describe('words', () => {
   it('say the state in a few of them', () => {
-    const trouble = (kind: 'absent' | 'not_running' | 'permission_denied') =>
-      headline({ ...base, engine: { state: 'trouble', trouble: kind, message: '', hint: '', looked_at: [] } });
+    const trouble = (summary: string) =>
+      headline({ ...base, engine: { state: 'trouble', trouble: 'not_running', summary, hint: '', looked_at: [] } });
     expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 warm' });
     expect(headline({ ...base, warm: undefined }).text).toBe('Ready');
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
-    expect(trouble('not_running')).toEqual({ tone: 'trouble', text: 'On, but Docker isn’t running' });
+    expect(trouble("Docker isn't running")).toEqual({ tone: 'trouble', text: "On, but Docker isn't running" });
     const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', state: 'preparing' } as const;
     expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
@@ -98,13 +98,10 @@ describe('words', () => {
   });
 
   it('leave an address to the details', () => {
-    const endpoint = { url: 'unix:///var/run/docker.sock', found: 'the default socket' };
-    const at = 'unix:///var/run/docker.sock (the default socket)';
-    const title = (message: string) => troubleTitle({ trouble: 'not_running', message, hint: '', looked_at: [], endpoint });
-    expect([`Docker isn't running: nothing listens at ${at}.`, `Docker isn't answering at ${at}.`, `The engine at ${at} can't be used: too old.`].map(title)).toEqual([
-      "Docker isn't running.", "Docker isn't answering.", `The engine at ${at} can't be used: too old.`,
-    ]);
-    expect(troubleTitle({ trouble: 'absent', message: "Docker isn't installed.", hint: '', looked_at: [] })).toBe("Docker isn't installed.");
+    const title = (summary: string, reason?: string) =>
+      troubleTitle({ trouble: 'unusable', summary, ...(reason === undefined ? {} : { reason }), hint: '', looked_at: [] });
+    expect(title("Docker isn't answering")).toBe("Docker isn't answering.");
+    expect(title("Docker can't be used", 'its API is 1.38: too old')).toBe("Docker can't be used: its API is 1.38: too old.");
   });
 
   it('call a setting what the page calls it', () => {
@@ -112,13 +109,6 @@ describe('words', () => {
     const said = '“Files” and “Output” together make replies larger than 16 MB; lower one.';
     expect([faultSentence('limits.files_mb', together), faultSentence('limits.output_kb', together)]).toEqual([said, said]);
     expect(faultSentence('warm', { field: 'warm', message: 'must be from 0 to 64' })).toBe('It must be from 0 to 64.');
-  });
-
-  it('name a command once', () => {
-    const trouble = { trouble: 'not_running' as const, message: '', looked_at: [] };
-    const hint = 'Start Docker (`sudo systemctl start docker`, or open Docker Desktop).';
-    expect(troubleHint({ ...trouble, hint, command_to_copy: 'sudo systemctl start docker' })).toBe('Start Docker (this command, or open Docker Desktop).');
-    expect(troubleHint({ ...trouble, hint })).toBe(hint);
   });
 
   it('count the disk of every image that is here, prepared or not', () => {

@@ -18,7 +18,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
   const { engine, running, queued, warm } = snapshot;
   if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
-  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${TROUBLE[engine.trouble]}` };
+  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${engine.summary}` };
   if (running.length > 0) {
     const waiting = queued.length > 0 ? ` · ${queued.length} waiting` : '';
     return { tone: 'running', text: `${plural(running.length, 'program')} running${waiting}` };
@@ -31,25 +31,9 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
 }
 
-const TROUBLE = {
-  absent: 'Docker isn’t installed',
-  not_running: 'Docker isn’t running',
-  permission_denied: 'Docker isn’t open to you',
-  not_answering: 'Docker isn’t answering',
-  unusable: 'this engine can’t be used',
-  wall_missing: 'this engine isn’t safe enough',
-} as const;
-
-/** Without the address at its end, which stands under Details. */
-export function troubleTitle({ message, endpoint }: TroubleView): string {
-  const end = endpoint && `${endpoint.url} (${endpoint.found}).`;
-  if (!end || !message.endsWith(end)) return message;
-  return `${message.slice(0, -end.length).replace(/(: [^:]*| at )$/, '')}.`;
-}
-
-/** The command itself stands below, to be copied. */
-export function troubleHint({ hint, command_to_copy: command }: TroubleView): string {
-  return command ? hint.replace(`\`${command}\``, 'this command') : hint;
+/** Its address stands under Details. */
+export function troubleTitle({ summary, reason }: TroubleView): string {
+  return reason === undefined ? `${summary}.` : `${summary}: ${reason}.`;
 }
 
 /** Why a trouble matters, where its own sentence doesn't say. */
@@ -161,6 +145,11 @@ export function faultSentence(field: string, { field: at, message }: Fault): str
 }
 
 const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'limits.files_mb': '“Files”' };
+
+/** Pasted into a terminal, control characters would do something: they stay behind. */
+export function copiedWords(leftOut: number): string {
+  return leftOut === 0 ? 'Copied' : `Copied, without ${plural(leftOut, 'control character')}`;
+}
 
 /** Why something that the program left is not among its files. */
 export const SKIPPED: Record<SkipReason, string> = {

@@ -241,6 +241,22 @@ impl PullError {
         Self::Other { message }
     }
 
+    /// As a sentence of its own; the message itself ends one.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::NoSuchImage => "There is no such image.".into(),
+            Self::NoNetwork => "The registry could not be reached.".into(),
+            Self::RateLimited => "The registry asks for patience: too many pulls from this address.".into(),
+            Self::Denied => "The registry refused access: there is no such image, or it is private.".into(),
+            Self::DiskFull => "The disk is full.".into(),
+            Self::Cancelled => "It was cancelled.".into(),
+            Self::DeclaresVolumes => {
+                "It declares volumes, which are places on the host's disk that a program could write to.".into()
+            }
+            Self::Other { message } => format!("The engine said: {message}"),
+        }
+    }
+
     /// Pulls send no credentials, so a login helps `docker pull`, and a pulled image helps us.
     pub fn hint(&self) -> &'static str {
         match self {

@@ -102,27 +102,67 @@ impl EngineTrouble {
         }
     }
 
+    /// What is wrong in a few words, without an address and without a full stop. They begin with the engine's name, so they stand
+    /// alone as well as within a sentence.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Absent { .. } => "Docker isn't installed".into(),
+            Self::NotRunning { endpoint } => format!("{} isn't running", endpoint.engine_name()),
+            Self::PermissionDenied { endpoint } => format!("{} isn't open to you", endpoint.engine_name()),
+            Self::NotAnswering { endpoint } => format!("{} isn't answering", endpoint.engine_name()),
+            Self::Unusable { endpoint, .. } => format!("{} can't be used", endpoint.engine_name()),
+            Self::WallMissing { endpoint, .. } => format!("{} doesn't hold every wall", endpoint.engine_name()),
+        }
+    }
+
+    /// What the summary leaves open, where the engine itself is the reason.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Unusable { reason, .. } => Some(reason),
+            Self::WallMissing { wall, .. } => Some(wall),
+            Self::Absent { .. }
+            | Self::NotRunning { .. }
+            | Self::PermissionDenied { .. }
+            | Self::NotAnswering { .. } => None,
+        }
+    }
+
     /// The next step.
     pub fn hint(&self) -> String {
+        self.step(|command| format!("`{command}`"))
+    }
+
+    /// The next step, where [`Self::command`] stands beside it to be copied.
+    pub fn hint_beside_command(&self) -> String {
+        self.step(|_| "this command".into())
+    }
+
+    fn step(&self, shown: impl Fn(&str) -> String) -> String {
         match self {
             Self::Absent { .. } => {
                 "Install Docker (https://docs.docker.com/get-docker/); Sandtray will notice by itself.".into()
             }
-            Self::NotRunning { endpoint } => match endpoint.url.as_str() {
-                "unix:///var/run/docker.sock" => {
-                    "Start Docker (`sudo systemctl start docker`, or open Docker Desktop); Sandtray will notice by itself.".into()
+            Self::NotRunning { .. } => match self.command() {
+                Some(command) => {
+                    let command = shown(command);
+                    format!("Start Docker ({command}, or open Docker Desktop); Sandtray will notice by itself.")
                 }
-                _ => "Start it; Sandtray will notice by itself.".into(),
+                None => "Start it; Sandtray will notice by itself.".into(),
             },
-            Self::PermissionDenied { .. } => {
-                "Add yourself to the docker group with `sudo usermod -aG docker \"$USER\"`, then log out and in again.".into()
-            }
+            Self::PermissionDenied { .. } => match self.command() {
+                Some(command) => {
+                    let command = shown(command);
+                    format!("Add yourself to the docker group with {command}, then log out and in again.")
+                }
+                None => "Ask whoever looks after this computer to let you use it.".into(),
+            },
             Self::NotAnswering { endpoint } => {
                 format!("Restart {} if this lasts longer than a minute.", endpoint.engine_name())
             }
             Self::Unusable { .. } => "Choose another engine in the settings, or update this one.".into(),
             Self::WallMissing { .. } => {
-                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or update this engine.".into()
+                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or update this engine."
+                    .into()
             }
         }
     }
@@ -158,6 +198,62 @@ impl fmt::Display for EngineTrouble {
             Self::Unusable { endpoint, reason } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
             Self::WallMissing { endpoint, wall } => {
                 write!(f, "The engine at {endpoint} doesn't hold a wall that keeps programs in: {wall}.")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str, found: &str) -> Endpoint {
+        Endpoint { url: url.into(), found: found.into() }
+    }
+
+    /// Each, at addresses as engines have them.
+    fn troubles() -> Vec<EngineTrouble> {
+        let addresses = [
+            endpoint("unix:///var/run/docker.sock", "the default socket"),
+            endpoint("unix:///run/user/1000/podman/podman.sock", "Podman's socket"),
+            endpoint("tcp://127.0.0.1:2375", "DOCKER_HOST"),
+            endpoint("npipe:////./pipe/docker_engine", "the Docker context default"),
+        ];
+        let reason = "it is too old: API 1.38, and 1.40 is needed".to_owned();
+        let at = |endpoint: Endpoint| {
+            [
+                EngineTrouble::NotRunning { endpoint: endpoint.clone() },
+                EngineTrouble::PermissionDenied { endpoint: endpoint.clone() },
+                EngineTrouble::NotAnswering { endpoint: endpoint.clone() },
+                EngineTrouble::Unusable { endpoint: endpoint.clone(), reason: reason.clone() },
+                EngineTrouble::WallMissing { endpoint, wall: "no network".into() },
+            ]
+        };
+        let absent = EngineTrouble::Absent { looked_at: addresses.iter().map(|at| at.url.clone()).collect() };
+        addresses.into_iter().flat_map(at).chain([absent]).collect()
+    }
+
+    #[test]
+    fn a_summary_names_the_engine_and_no_address() {
+        for trouble in troubles() {
+            let summary = trouble.summary();
+            let name = trouble.endpoint().map_or("Docker", Endpoint::engine_name);
+            assert!(summary.starts_with(&format!("{name} ")), "{summary}");
+            assert!(!summary.contains([':', '/', '.', '(']), "{summary}");
+            assert!(summary.len() <= 40, "{summary}");
+        }
+    }
+
+    #[test]
+    fn beside_its_command_a_hint_does_not_repeat_it() {
+        for trouble in troubles() {
+            let (alone, beside) = (trouble.hint(), trouble.hint_beside_command());
+            match trouble.command() {
+                Some(command) => {
+                    assert!(alone.contains(&format!("`{command}`")), "{alone}");
+                    assert_eq!(alone.replace(&format!("`{command}`"), "this command"), beside);
+                }
+                None => assert_eq!(alone, beside),
             }
         }
     }

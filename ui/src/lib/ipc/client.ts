@@ -11,6 +11,7 @@ import type {
   Language,
   LiveEvent,
   Navigate,
+  PictureView,
   RecentRun,
   RunRecord,
   Settings,
@@ -68,11 +69,13 @@ export const stopAll = () => invoke<void>('stop_all');
 export const historyPage = (filter: HistoryFilter) => invoke<HistoryPage>('history_page', { filter });
 export const historyRun = (runId: string) => invoke<RunRecord>('history_run', { runId });
 export const historyRecent = (sinceMs: number, max: number) => invoke<RecentRun[]>('history_recent', { sinceMs, max });
+export const historyPicture = (runId: string, name: string, pixels: boolean) => invoke<PictureView>('history_picture', { runId, name, pixels });
 export const historyDelete = (runId: string) => invoke<void>('history_delete', { runId });
 export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
 export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
-export const copyText = (text: string) => invoke<void>('copy_text', { text });
+/** How many control characters were left out. */
+export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
 export const readSettings = () => invoke<Settings>('settings');
 export const applySettings = (settings: Settings) => invoke<Settings | null>('apply_settings', { settings });

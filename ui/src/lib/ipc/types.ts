@@ -15,6 +15,7 @@ export type { LiveRunView } from './generated/LiveRunView';
 export type { Navigate } from './generated/Navigate';
 export type { OwnerSnapshot } from './generated/OwnerSnapshot';
 export type { Page } from './generated/Page';
+export type { PictureView } from './generated/PictureView';
 export type { Piece } from './generated/Piece';
 export type { Preview } from './generated/Preview';
 export type { RecentRun } from './generated/RecentRun';

@@ -193,9 +193,10 @@ describe('files', () => {
     expect(parseCsv('a,b\n1,2\n3', true).rows).toEqual([['1', '2']]);
   });
 
-  it('shows only pixels as pictures', () => {
+  it('shows only what the app wrote as a picture', () => {
     const base64 = (text: string) => Buffer.from(text, 'latin1').toString('base64');
     expect(rasterUrl(base64('\x89PNG\r\n\x1a\nrest'))).toMatch(/^data:image\/png;/);
+    for (const other of ['\xff\xd8\xff\xe0', 'GIF89a', 'RIFF\0\0\0\0WEBPVP8L']) expect(rasterUrl(base64(`${other}rest`))).toBeNull();
     expect(rasterUrl(base64('<svg onload="alert(1)"/>'))).toBeNull();
     expect(rasterUrl('"><script>')).toBeNull();
     expect(rasterUrl('')).toBeNull();

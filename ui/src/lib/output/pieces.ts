@@ -2,6 +2,7 @@
 
 import { bytes } from '../format';
 import type { Piece, RunBody, RunRow } from '../ipc/types';
+import { withoutSequences } from './ansi';
 import { TextStore } from './store';
 
 export function outputOf(run: RunRow, body: RunBody): TextStore {
@@ -28,9 +29,9 @@ function add(store: TextStore, stream: 'stdout' | 'stderr', piece: Piece, figure
   }
 }
 
-/** For the clipboard: exactly what was printed. */
+/** For the clipboard: what was printed, without its colours. What else a terminal would obey is left out by the app. */
 export function copyOf(body: RunBody): string {
-  const { stdout, stderr } = body;
-  const between = stdout.text !== '' && stderr.text !== '' && !stdout.text.endsWith('\n') ? '\n' : '';
-  return stdout.text + between + stderr.text;
+  const [stdout, stderr] = [body.stdout.text, body.stderr.text].map(withoutSequences) as [string, string];
+  const between = stdout !== '' && stderr !== '' && !stdout.endsWith('\n') ? '\n' : '';
+  return stdout + between + stderr;
 }

@@ -4,11 +4,15 @@ import type { TroubleKind } from "./TroubleKind";
 
 export type TroubleView = { trouble: TroubleKind, 
 /**
- * What is wrong, in one sentence.
+ * What is wrong, in a few words without a full stop: "Docker isn't answering".
  */
-message: string, 
+summary: string, 
 /**
- * What mends it.
+ * What the summary leaves open, where there is more to say.
+ */
+reason?: string, 
+/**
+ * What mends it. The command stands beside it.
  */
 hint: string, command_to_copy?: string, endpoint?: EndpointView, 
 /**

@@ -1,0 +1,99 @@
+//! A picture that a program wrote, made into one that the window may show. A browser's decoders are large, old and not in Rust, and a
+//! picture of a few kilobytes can take gigabytes of pixels: so here it is decoded by crates that forbid unsafe code, within the
+//! bounds below, made small, and written anew as PNG. No byte of the program's file reaches the window.
+//!
+//! It happens in a process of its own, one picture at a time: see [`process`].
+
+mod formats;
+mod process;
+mod shrink;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
+
+use crate::dto::picture::PictureView;
+use formats::Picture;
+use shrink::Shrink;
+
+pub(crate) use formats::Kind;
+pub(crate) use process::{Studio, Want, asked, work};
+
+/// Of the picture as its header declares it: a photograph of 16 megapixels.
+const MAX_PIXELS: u64 = 1 << 24;
+/// The longer side of what is shown. More than the window has room for.
+const MAX_SIDE: u32 = 1600;
+/// Of the PNG that is shown. What does not shrink by compression is shown smaller.
+const MAX_PNG: usize = 4 << 20;
+
+/// Why a picture is not shown.
+#[derive(Debug, PartialEq, Eq)]
+enum Refusal {
+    TooLarge {
+        width: u32,
+        height: u32,
+    },
+    /// Damaged, cut off, or of a kind within its format that is not read here.
+    Unreadable,
+}
+
+/// The picture itself, or its size alone.
+fn view(bytes: &[u8], want: Want) -> PictureView {
+    let made = formats::open(bytes).and_then(|picture| {
+        let (width, height) = (picture.width, picture.height);
+        match want {
+            Want::Size => Ok(PictureView::Fits { width, height, moves: false, png: None }),
+            Want::Pixels => {
+                let (png, moves) = shown(picture)?;
+                Ok(PictureView::Fits { width, height, moves, png: Some(STANDARD.encode(png)) })
+            }
+        }
+    });
+    made.unwrap_or_else(|refusal| match refusal {
+        Refusal::TooLarge { width, height } => PictureView::TooLarge { width, height },
+        Refusal::Unreadable => PictureView::Unreadable,
+    })
+}
+
+/// As PNG, and whether it has more frames than this one.
+fn shown(picture: Picture<'_>) -> Result<(Vec<u8>, bool), Refusal> {
+    let mut side = MAX_SIDE;
+    let mut small = Shrink::new(picture.width, picture.height, side);
+    let moves = (picture.lines)(&mut small)?;
+    let mut png = small.finish().ok_or(Refusal::Unreadable).and_then(written)?;
+    while png.1.len() > MAX_PNG {
+        side = side / 3 * 2;
+        let mut smaller = Shrink::new(png.0.width, png.0.height, side);
+        png.0.rgba.chunks_exact(png.0.width as usize * 4).for_each(|line| smaller.line(line));
+        png = smaller.finish().ok_or(Refusal::Unreadable).and_then(written)?;
+    }
+    Ok((png.1, moves))
+}
+
+/// Eight bits each of red, green, blue and opacity, line by line.
+#[derive(Debug, PartialEq, Eq)]
+struct Pixels {
+    width: u32,
+    height: u32,
+    rgba: Vec<u8>,
+}
+
+fn written(pixels: Pixels) -> Result<(Pixels, Vec<u8>), Refusal> {
+    let png = encoded(&pixels).map_err(|_| Refusal::Unreadable)?;
+    Ok((pixels, png))
+}
+
+fn encoded(pixels: &Pixels) -> Result<Vec<u8>, EncodingError> {
+    let mut png = Vec::new();
+    let mut encoder = Encoder::new(&mut png, pixels.width, pixels.height);
+    encoder.set_color(ColorType::Rgba);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(Compression::Fast);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&pixels.rgba)?;
+    writer.finish()?;
+    Ok(png)
+}
+
+#[cfg(test)]
+mod tests;

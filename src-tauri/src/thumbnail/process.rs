@@ -1,0 +1,241 @@
+//! The process that decodes one picture: this program, started with an argument of its own. It gets the file on its standard input,
+//! answers with one JSON value and ends. So its memory is given back whole, it can be ended when it takes too long, and a decoder
+//! that panics or runs out of memory costs that one picture.
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use bytes::Bytes;
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::view;
+use crate::dto::error::CommandError;
+use crate::dto::picture::PictureView;
+
+const SIZE: &str = "--picture-size";
+const PIXELS: &str = "--picture";
+
+/// Processes at the same time; the next picture waits.
+const AT_ONCE: usize = 1;
+/// Of one picture. On an idle machine the largest takes a quarter of it.
+const TIME: Duration = Duration::from_secs(5);
+/// The file. More than a run may return.
+const MAX_FILE: u64 = 32 << 20;
+/// What the process says: a PNG of [`super::MAX_PNG`] as base64, and a few words.
+const MAX_ANSWER: u64 = 6 << 20;
+/// Pixels twice, as a progressive JPEG needs them, and room. What wants more fails.
+#[cfg(target_os = "linux")]
+const MEMORY: u64 = 320 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    Size,
+    Pixels,
+}
+
+/// Whether this process was started for a picture.
+pub(crate) fn asked(argument: Option<&OsStr>) -> Option<Want> {
+    match argument?.to_str()? {
+        SIZE => Some(Want::Size),
+        PIXELS => Some(Want::Pixels),
+        _ => None,
+    }
+}
+
+/// This process's whole life, if it was.
+pub(crate) fn work(want: Want) -> ExitCode {
+    match answer(want) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("No picture: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn answer(want: Want) -> io::Result<()> {
+    confine()?;
+    let mut file = Vec::new();
+    io::stdin().take(MAX_FILE).read_to_end(&mut file)?;
+    let mut line = serde_json::to_vec(&view(&file, want))?;
+    line.push(b'\n');
+    io::stdout().write_all(&line)
+}
+
+/// No more memory and time than a picture takes, whatever its decoder wants.
+#[cfg(target_os = "linux")]
+fn confine() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    for (resource, most) in [(Resource::Data, MEMORY), (Resource::Cpu, TIME.as_secs()), (Resource::Core, 0)] {
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confine() -> io::Result<()> {
+    Ok(())
+}
+
+/// Where pictures are made.
+#[derive(Debug)]
+pub(crate) struct Studio {
+    places: Semaphore,
+    program: PathBuf,
+    time: Duration,
+}
+
+impl Default for Studio {
+    fn default() -> Self {
+        Self { places: Semaphore::new(AT_ONCE), program: program(), time: TIME }
+    }
+}
+
+/// This very program, even if another has taken its place on the disk.
+fn program() -> PathBuf {
+    if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
+}
+
+#[derive(Debug, Error)]
+enum Failure {
+    #[error("the process that shows pictures cannot be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("it said: {0}")]
+    Io(#[from] io::Error),
+    #[error("what it said is not understood: {0}")]
+    Answer(#[from] serde_json::Error),
+}
+
+impl Studio {
+    /// Fails where no process can be started. A picture that cannot be shown is no failure.
+    pub(crate) async fn picture(&self, file: Bytes, want: Want) -> Result<PictureView, CommandError> {
+        let Ok(_place) = self.places.acquire().await else { return Ok(PictureView::Unreadable) };
+        match timeout(self.time, self.develop(&file, want)).await {
+            Ok(Ok(view)) => Ok(view),
+            Ok(Err(failure @ Failure::Start(_))) => {
+                Err(CommandError::new("internal", format!("There is no picture: {failure}.")))
+            }
+            Ok(Err(failure)) => {
+                debug!(%failure, "a picture could not be read");
+                Ok(PictureView::Unreadable)
+            }
+            Err(_) => {
+                debug!("a picture took too long");
+                Ok(PictureView::Unreadable)
+            }
+        }
+    }
+
+    async fn develop(&self, file: &[u8], want: Want) -> Result<PictureView, Failure> {
+        let mut child = self.start(want).map_err(Failure::Start)?;
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
+        };
+        // One that has ended takes no more; its answer tells why.
+        if let Err(failure) = stdin.write_all(file).await {
+            debug!(%failure, "a picture was not taken whole");
+        }
+        drop(stdin);
+        let mut said = Vec::new();
+        stdout.take(MAX_ANSWER).read_to_end(&mut said).await?;
+        let view = serde_json::from_slice(&said)?;
+        child.wait().await?;
+        Ok(view)
+    }
+
+    /// It has nothing of the app's: no variable, no descriptor but its two pipes.
+    fn start(&self, want: Want) -> io::Result<Child> {
+        let argument = match want {
+            Want::Size => SIZE,
+            Want::Pixels => PIXELS,
+        };
+        let mut command = Command::new(&self.program);
+        command.arg(argument).env_clear().kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use tempfile::TempDir;
+    use tokio::time::Instant;
+
+    /// A script in the place of the process.
+    fn studio(script: &str) -> (Studio, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("script");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        (Studio { program, ..Studio::default() }, folder)
+    }
+
+    async fn picture(script: &str) -> Result<PictureView, CommandError> {
+        let (studio, _folder) = studio(script);
+        studio.picture(Bytes::from(vec![7; 1 << 20]), Want::Pixels).await
+    }
+
+    #[tokio::test]
+    async fn what_it_says_is_the_picture() {
+        let said = picture(r#"cat >/dev/null; echo '{"kind":"too_large","width":1,"height":2}'"#).await;
+        assert_eq!(said.unwrap(), PictureView::TooLarge { width: 1, height: 2 });
+        let said = picture(
+            r#"cat >/dev/null; echo "{\"kind\":\"fits\",\"width\":1,\"height\":2,\"moves\":false,\"png\":\"$1\"}""#,
+        )
+        .await;
+        assert_eq!(said.unwrap(), PictureView::Fits { width: 1, height: 2, moves: false, png: Some(PIXELS.into()) });
+    }
+
+    #[tokio::test]
+    async fn one_that_crashes_talks_nonsense_or_never_stops_costs_its_picture_alone() {
+        for script in ["exit 101", "kill -ABRT $$", "cat", "echo '{}'", "yes", "cat >/dev/null; yes 1"] {
+            assert_eq!(picture(script).await.unwrap(), PictureView::Unreadable, "{script}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_is_ended_and_another_has_its_place() {
+        const SHORT: Duration = Duration::from_millis(300);
+        let (studio, folder) = studio("echo $$ >>\"${0%/*}/pids\"; exec sleep 1000");
+        let studio = Studio { time: SHORT, ..studio };
+        let begun = Instant::now();
+        let (first, second) =
+            tokio::join!(studio.picture(Bytes::new(), Want::Size), studio.picture(Bytes::new(), Want::Size));
+        assert_eq!((first.unwrap(), second.unwrap()), (PictureView::Unreadable, PictureView::Unreadable));
+        assert!(begun.elapsed() >= 2 * SHORT, "one after the other");
+        let pids = std::fs::read_to_string(folder.path().join("pids")).unwrap();
+        assert_eq!(pids.lines().count(), 2);
+        for pid in pids.lines() {
+            let gone = || !std::path::Path::new(&format!("/proc/{pid}/exe")).exists();
+            while !gone() && begun.elapsed() < 2 * TIME {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            assert!(gone(), "{pid}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_cannot_be_started_is_told() {
+        let studio = Studio { program: "/no such program".into(), ..Studio::default() };
+        let refusal = studio.picture(Bytes::new(), Want::Size).await.unwrap_err();
+        assert_eq!(refusal.code, "internal");
+    }
+
+    #[test]
+    fn only_its_own_arguments_make_a_process_of_pictures() {
+        assert_eq!(asked(Some(OsStr::new(SIZE))), Some(Want::Size));
+        assert_eq!(asked(Some(OsStr::new("--background"))), None);
+        assert_eq!(asked(None), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Pictures that a program returned: what the window shows of them, and what they cost it.
+
+use std::time::{Duration, Instant};
+
+use sandtray_core::settings::Settings;
+use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::rig::eventually;
+use serde_json::{Value, json};
+
+use crate::told;
+
+/// The app, the window and WebKit's processes together.
+const MOST_MIB: f64 = 600.0;
+const QUICK: Duration = Duration::from_secs(2);
+const TOO_LARGE: &str = "return document.body.innerText.split('too large to show').length - 1";
+
+/// A run that returned what `program` wrote, with its page open.
+async fn page_of(desktop: &Desktop, window: &Window, program: &str) -> Value {
+    let mut agent = desktop.agent().await;
+    let result = agent.run(told("python", program)).await;
+    assert_eq!(result["status"], "ok", "{result}");
+    window.click("[aria-label='Places'] button:nth-child(2)").await;
+    eventually("its page opens", || async {
+        // The row is drawn anew when the list changes.
+        window
+            .script("document.querySelector('[role=option]')?.click(); return !!document.querySelector('[role=tab]')")
+            .await
+            == true
+    })
+    .await;
+    result["run_id"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_that_would_fill_the_memory_are_named_and_not_shown() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let run = page_of(&desktop, &window, include_str!("../../programs/pictures/bombs.py")).await;
+    let opening = async {
+        let begun = Instant::now();
+        window.click("[role=tab]:nth-of-type(3)").await;
+        window.until("bomb-00.png").await;
+        assert!(begun.elapsed() < QUICK, "the page answered after {:?}", begun.elapsed());
+        while window.script(TOO_LARGE).await.as_u64() < Some(20) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        window.click(".files > button").await;
+        while window.script(TOO_LARGE).await.as_u64() < Some(22) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let asked = Instant::now();
+        assert_eq!(window.script("return 6 * 7").await, 42);
+        assert!(asked.elapsed() < QUICK, "the page answered after {:?}", asked.elapsed());
+    };
+    tokio::select! {
+        opened = tokio::time::timeout(Duration::from_secs(30), opening) => {
+            assert!(opened.is_ok(), "not all were told of: {}", window.text().await);
+        }
+        used = passes(&window, MOST_MIB) => panic!("{used:.0} MiB"),
+    }
+    // The bytes are the owner's all the same.
+    let file = json!({ "runId": run, "name": "bomb.gif", "pixels": true });
+    let picture = window.invoke("history_picture", file).await.expect("an answer");
+    assert_eq!(picture, json!({ "kind": "too_large", "width": 65535, "height": 65535 }));
+    tray.press("Quit").await;
+}
+
+/// Returns only if all its processes together take more than so much.
+async fn passes(window: &Window, most: f64) -> f64 {
+    loop {
+        let used = window.mebibytes();
+        if used > most {
+            return used;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
