@@ -18,10 +18,12 @@ const INPUT_FOLDERS: [&str; 2] = ["src", "public"];
 const COMMANDS: &[&str] = &[
     "subscribe",
     "set_enabled",
+    "saw_turned_on",
     "retry_engine",
     "pull_image",
     "cancel_pull",
     "remove_image",
+    "pin_image",
     "stop_run",
     "stop_all",
     "watch_run",

@@ -24,6 +24,8 @@ pub(crate) struct Desk {
     /// Ends the app: see [`crate::host`].
     pub(crate) quit: CancellationToken,
     pub(crate) views: Views,
+    /// When it was turned on, where nobody has seen that yet.
+    turned_on: watch::Sender<Option<u64>>,
     /// Where the next window goes first, when the tray opened it.
     next: Mutex<Option<Navigate>>,
 }
@@ -47,6 +49,7 @@ impl Desk {
             again: Notify::new(),
             quit: CancellationToken::new(),
             views: Views::default(),
+            turned_on: watch::Sender::new(None),
             next: Mutex::new(None),
         }
     }
@@ -102,6 +105,18 @@ impl Desk {
 
     pub(crate) fn publish_state(&self, service: ServiceView) {
         self.publish(OwnerSnapshot { service, ..self.snapshot() });
+    }
+
+    pub(crate) fn turned_on(&self, at_ms: u64) {
+        self.turned_on.send_replace(Some(at_ms));
+    }
+
+    pub(crate) fn saw_turned_on(&self) {
+        self.turned_on.send_if_modified(|at| at.take().is_some());
+    }
+
+    pub(crate) fn unseen(&self) -> watch::Receiver<Option<u64>> {
+        self.turned_on.subscribe()
     }
 
     pub(crate) fn go_next(&self, to: Option<Navigate>) {

@@ -31,6 +31,7 @@ pub(crate) fn blank() -> OwnerSnapshot {
         images: Vec::new(),
         running: Vec::new(),
         queued: Vec::new(),
+        turned_on_ms: None,
         notices: Vec::new(),
         socket: String::new(),
     }

@@ -42,10 +42,15 @@ pub(crate) enum Icon {
 }
 
 pub(crate) const SWITCH: &str = "Run code in isolation";
+const TURNED_ON: &str = "It was turned on: see when";
 
 pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
     let works = snapshot.service == ServiceView::Here;
     let mut items = vec![Item::Words(words(snapshot)), Item::Switch { on: snapshot.enabled && works, works }];
+    // Only the window takes this away: whatever is on the bus can press what is here.
+    if snapshot.turned_on_ms.is_some() {
+        items.push(Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() });
+    }
     if !snapshot.running.is_empty() || !snapshot.queued.is_empty() {
         items.push(Item::Separator);
         items.extend(snapshot.running.iter().take(SHOWN_RUNS).map(|run| running(run, now_ms)));

@@ -20,6 +20,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
     let mut asides = here.history.set_asides();
     // The one at the start is among the notices already.
     asides.borrow_and_update();
+    let mut turned_on = app.desk.unseen();
     let mut notices = here.notices.clone();
     let mut speeds = Speeds::default();
     loop {
@@ -35,12 +36,14 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             images,
             running: core.running.iter().map(present::live).collect(),
             queued: core.queued.iter().map(present::live).collect(),
+            turned_on_ms: *turned_on.borrow_and_update(),
             notices: notices.clone(),
             socket: here.socket.clone(),
         });
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             Ok(()) = asides.changed() => notices.extend(asides.borrow_and_update().as_ref().map(ToString::to_string)),
+            Ok(()) = turned_on.changed() => {}
             () = over.cancelled() => return,
         }
         tokio::time::sleep(COALESCE).await;

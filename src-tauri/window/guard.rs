@@ -35,13 +35,12 @@ fn is_ours(url: &Url) -> bool {
     }
 }
 
-#[cfg(all(test, not(windows)))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
+    #[cfg(not(windows))]
     #[test]
     fn the_page_stays_where_it_is_from() {
-        let ours = |url: &str| is_ours(&url.parse().unwrap());
+        let ours = |url: &str| super::is_ours(&url.parse().unwrap());
         assert!(ours("tauri://localhost/") && ours("tauri://localhost/index.html#runs"));
         for elsewhere in [
             "https://example.com/",

@@ -12,7 +12,7 @@ const endpoint = { url: 'unix:///var/run/docker.sock', found: 'the default socke
 const engine = {
   state: 'ready', name: 'Docker', version: '27.3.1', api_version: '1.47', endpoint, os: 'linux', arch: 'x86_64', cpus: 8, memory_bytes: 16 * GB,
 };
-const ready = (mb, short_digest) => ({ state: 'ready', size_bytes: Math.round(mb * MB), short_digest });
+const ready = (mb, digits) => ({ state: 'ready', size_bytes: Math.round(mb * MB), digest: `sha256:${digits.padEnd(64, '0')}` });
 const here = {
   python: ready(131, 'a1b2c3d4e5f6'),
   javascript: ready(226, '9f31c08ab77e'),
@@ -157,6 +157,8 @@ export function states(png) {
     'on-no-runs': base,
     'on-no-runs-runs': { ...base, open: 'runs' },
     overview: busy,
+    'image-pinned': { ...busy, snapshot: { ...snapshot, images: withImages({ python: { ...here.python, image: `python:3.12-slim@${here.python.digest}`, pinned: true } }) } },
+    'turned-on': { ...busy, snapshot: { ...snapshot, turned_on_ms: now - 240_000 } },
     'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
     'no-engine': { ...busy, snapshot: trouble(said.absent) },
     'not-running': { ...busy, snapshot: trouble(said.not_running) },

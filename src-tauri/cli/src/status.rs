@@ -64,7 +64,12 @@ fn image(image: &Value) -> Vec<String> {
         Some("failed") => format!("could not be fetched ({})", word(&image["error"]["reason"]).replace('_', " ")),
         _ => "not known".into(),
     };
-    vec![format!("  {}", word(&image["language"])), word(&image["image"]), state]
+    // Which version it is, unless its name says so.
+    let digest = match word(&image["image"]) {
+        name if name.contains('@') => String::new(),
+        _ => word(&image["digest"]),
+    };
+    vec![format!("  {}", word(&image["language"])), word(&image["image"]), state, digest]
 }
 
 fn runs(title: &str, runs: &Value, now: u64) -> String {
@@ -88,7 +93,8 @@ mod tests {
             "capability": { "name": "code.run", "enabled": true },
             "engine": { "state": "ready", "name": "Docker", "version": "27.0", "endpoint": { "url": "unix:///s", "found": "the default socket" } },
             "images": [
-                { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150 << 20 },
+                { "language": "python", "image": "python:3.12-slim", "state": "ready", "size_bytes": 150 << 20, "digest": "sha256:ab" },
+                { "language": "shell", "image": "alpine@sha256:cd", "state": "ready", "size_bytes": 8 << 20, "digest": "sha256:cd" },
                 { "language": "go", "image": "golang", "state": "pulling", "fraction": 0.5 },
                 { "language": "go", "image": "golang", "state": "pulling", "fraction": 1.0, "preparing": true },
                 { "language": "go", "image": "golang", "state": "unprepared", "size_bytes": 417 << 20 },
@@ -101,7 +107,8 @@ mod tests {
         assert_eq!(
             text(&status, 65_000),
             "Running code is on.\nDocker 27.0 is ready at unix:///s (the default socket).\n\n\
-             Images\n  python  python:3.12-slim  150 MB\n  go      golang            being fetched, 50%\n  \
+             Images\n  python  python:3.12-slim  150 MB                              sha256:ab\n  \
+             shell   alpine@sha256:cd  8 MB\n  go      golang            being fetched, 50%\n  \
              go      golang            being prepared\n  \
              go      golang            417 MB, prepared at its first run\n  \
              rust    rust              could not be fetched (no network)\n  \

@@ -49,6 +49,12 @@ pub struct LiveRun {
     pub run_id: RunId,
     pub language: Language,
     pub client: String,
+    /// The client's program, by the kernel's word. For the owner alone.
+    #[serde(skip)]
+    pub program: Option<String>,
+    /// Asked for by the owner in this very process.
+    #[serde(skip)]
+    pub own: bool,
     pub label: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,

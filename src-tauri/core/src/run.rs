@@ -68,6 +68,22 @@ impl FromStr for RunId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
+impl ClientId {
+    /// Those of connections count up from one; the owner's own count down from here, and end with nobody.
+    const FIRST_OF_OWNER: u64 = u64::MAX;
+
+    /// For the next run that the owner asks for in this very process.
+    pub fn next_of_owner() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Self(Self::FIRST_OF_OWNER - COUNT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// By who gave it, and not by a name that anybody may say.
+    pub fn is_of_owner(self) -> bool {
+        self.0 > Self::FIRST_OF_OWNER / 2
+    }
+}
+
 /// Who asked. `name` is the client's own word; `pid` and `program` come from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {

@@ -121,6 +121,15 @@ impl Default for HistorySettings {
     }
 }
 
+/// Whether the name of an image says which version of it.
+pub fn is_pinned(image: &str) -> bool {
+    image.contains('@')
+}
+
+fn unpinned(image: &str) -> &str {
+    image.split('@').next().unwrap_or(image)
+}
+
 impl Settings {
     /// The owner's limits, which a request may lower and never raise.
     pub fn limits(&self) -> Limits {
@@ -137,5 +146,46 @@ impl Settings {
 
     pub fn image(&self, language: Language) -> &str {
         self.images.get(&language).map_or(language.recipe().default_image, String::as_str)
+    }
+
+    /// From now on this very version, whatever its tag comes to mean. `digest` is that of its manifest: `sha256:...`.
+    pub fn pin(&mut self, language: Language, digest: &str) {
+        let pinned = format!("{}@{digest}", unpinned(self.image(language)));
+        self.images.insert(language, pinned);
+    }
+
+    /// By its tag again.
+    pub fn unpin(&mut self, language: Language) {
+        let name = unpinned(self.image(language)).to_owned();
+        if name == language.recipe().default_image {
+            self.images.remove(&language);
+        } else {
+            self.images.insert(language, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_pinned_and_let_go_of() {
+        let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+        let mut settings = Settings::default();
+        settings.pin(Language::Python, &digest("a"));
+        assert_eq!(settings.image(Language::Python), format!("python:3.12-slim@{}", digest("a")));
+        assert!(is_pinned(settings.image(Language::Python)) && settings.validate().is_empty());
+        settings.pin(Language::Python, &digest("b"));
+        assert_eq!(settings.image(Language::Python), format!("python:3.12-slim@{}", digest("b")));
+        settings.unpin(Language::Python);
+        assert_eq!(settings, Settings::default(), "the default is no setting");
+
+        settings.images.insert(Language::Go, "localhost:5000/own/go".into());
+        let own = settings.clone();
+        settings.pin(Language::Go, &digest("c"));
+        assert_eq!(settings.image(Language::Go), format!("localhost:5000/own/go@{}", digest("c")));
+        settings.unpin(Language::Go);
+        assert_eq!(settings, own);
     }
 }

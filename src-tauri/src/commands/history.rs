@@ -1,7 +1,6 @@
 //! Runs that are over: the list, a run's page, and what can be done with them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Body, FileOut, MAX_PAGE, RunRecord};
 use sandtray_core::policy;
+use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::protocol::request::{GivenLimits, RunRequest};
 use sandtray_core::run::{Client, ClientId, Overflow, RunId};
 use sandtray_core::supervisor::Progress;
@@ -24,10 +24,6 @@ use crate::dto::{detail, present};
 use crate::link::ReturnedFile;
 use crate::thumbnail::Want;
 
-/// Who asks for what is run again from the window.
-pub(crate) const OWN_CLIENT: &str = "Sandtray";
-/// Ids of connections count up from one; the window's runs count down from here and end with nobody.
-const OWN_IDS: u64 = u64::MAX;
 /// What is refused is refused by then; a run that still waits is on its way.
 const REFUSAL: Duration = Duration::from_millis(200);
 
@@ -35,7 +31,7 @@ pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<His
     let HistoryFilter { before, limit, language, status, client, text } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
-    let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, text };
+    let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, program: None, text };
     let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
@@ -76,17 +72,12 @@ pub(super) async fn history_stats(app: &App) -> Answer<core::Stats> {
 
 /// The same program under the limits that hold now. Returns once it waits or runs.
 pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
     let here = app.desk.here()?;
     let request = request(record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
-    let client = Client {
-        id: ClientId(OWN_IDS - COUNT.fetch_add(1, Ordering::Relaxed)),
-        name: OWN_CLIENT.into(),
-        pid: Some(std::process::id()),
-        program: None,
-    };
+    let client =
+        Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None };
     let supervisor = here.supervisor.clone();
     let mut run = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
     match tokio::time::timeout(REFUSAL, &mut run).await {

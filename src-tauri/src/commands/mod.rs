@@ -35,6 +35,8 @@ pub(crate) enum Request {
     SetEnabled {
         enabled: bool,
     },
+    /// The owner has read that it was turned on.
+    SawTurnedOn {},
     RetryEngine {},
     PullImage {
         language: Language,
@@ -44,6 +46,11 @@ pub(crate) enum Request {
     },
     RemoveImage {
         language: Language,
+    },
+    PinImage {
+        language: Language,
+        /// Or by its tag again.
+        pinned: bool,
     },
     StopRun {
         run_id: String,
@@ -101,6 +108,10 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
     match request {
         Request::Subscribe { channel } => written(overview::subscribe(app, page, page.channel(channel)).await?),
         Request::SetEnabled { enabled } => written(overview::set_enabled(app, enabled).await?),
+        Request::SawTurnedOn {} => {
+            app.desk.saw_turned_on();
+            written(())
+        }
         Request::RetryEngine {} => {
             overview::retry_engine(app);
             written(())
@@ -108,6 +119,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::PullImage { language } => written(overview::pull_image(app, language).await?),
         Request::CancelPull { language } => written(overview::cancel_pull(app, language).await?),
         Request::RemoveImage { language } => written(overview::remove_image(app, language).await?),
+        Request::PinImage { language, pinned } => written(overview::pin_image(app, language, pinned).await?),
         Request::StopRun { run_id } => written(overview::stop_run(app, &run_id).await?),
         Request::StopAll {} => written(overview::stop_all(app).await?),
         Request::WatchRun { run_id, channel } => written(live::watch_run(app, &run_id, page.channel(channel)).await?),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandtray_core::event::Event;
+use sandtray_core::event::{Event, ImageState};
 use sandtray_core::language::Language;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -112,6 +112,33 @@ pub(super) async fn cancel_pull(app: &App, language: Language) -> Answer<()> {
 
 pub(super) async fn remove_image(app: &App, language: Language) -> Answer<()> {
     Ok(app.desk.here()?.supervisor.remove_image(language).await?)
+}
+
+/// Runs go by the version that is here now, or by the image's tag again.
+pub(super) async fn pin_image(app: &App, language: Language, pinned: bool) -> Answer<()> {
+    let here = app.desk.here()?;
+    let mut settings = here.owner.settings();
+    if pinned {
+        let images = here.supervisor.snapshot().images;
+        let digest = images.into_iter().find(|image| image.language == language).and_then(|image| digest(image.state));
+        settings.pin(language, &digest.ok_or_else(no_digest)?);
+    } else {
+        settings.unpin(language);
+    }
+    here.owner.apply(settings).await?;
+    Ok(())
+}
+
+fn digest(state: ImageState) -> Option<String> {
+    match state {
+        ImageState::Ready(info) | ImageState::Unprepared(info) => info.digest,
+        ImageState::Unknown | ImageState::NotPulled | ImageState::Pulling(_) | ImageState::Failed { .. } => None,
+    }
+}
+
+fn no_digest() -> CommandError {
+    CommandError::new("no_digest", "The engine doesn't know the fingerprint of this image.")
+        .hint("Only an image that came from a registry has one. Pull it first.")
 }
 
 /// One that has just ended is stopped enough.

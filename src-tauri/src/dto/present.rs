@@ -4,15 +4,13 @@ use sandtray_core::engine::{self, EngineState};
 use sandtray_core::event;
 use sandtray_core::history;
 use sandtray_core::run::Limits;
+use sandtray_core::settings::is_pinned;
 use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
 use super::snapshot::{
     EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
 };
-
-/// Digits of a digest that tell two images apart at a glance.
-const SHORT_DIGEST: usize = 12;
 
 pub fn engine(state: &EngineState) -> EngineView {
     match state {
@@ -69,14 +67,12 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
             total_bytes: figure.total_bytes,
             bytes_per_second,
         },
-        event::ImageState::Unprepared(info) => ImageStateView::Unprepared {
-            size_bytes: info.size_bytes,
-            short_digest: info.digest.as_deref().map(short_digest),
-        },
-        event::ImageState::Ready(info) => ImageStateView::Ready {
-            size_bytes: info.size_bytes,
-            short_digest: info.digest.as_deref().map(short_digest),
-        },
+        event::ImageState::Unprepared(info) => {
+            ImageStateView::Unprepared { size_bytes: info.size_bytes, digest: info.digest.clone() }
+        }
+        event::ImageState::Ready(info) => {
+            ImageStateView::Ready { size_bytes: info.size_bytes, digest: info.digest.clone() }
+        }
         event::ImageState::Failed { error } => {
             ImageStateView::Failed { message: error.sentence(), hint: error.hint().into() }
         }
@@ -86,13 +82,9 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
         title: recipe.title.into(),
         language_version: recipe.version.into(),
         image: status.image.clone(),
+        pinned: is_pinned(&status.image),
         state,
     }
-}
-
-fn short_digest(digest: &str) -> String {
-    let digits = digest.rsplit(':').next().unwrap_or(digest);
-    digits.chars().take(SHORT_DIGEST).collect()
 }
 
 pub fn live(run: &event::LiveRun) -> LiveRunView {
@@ -155,18 +147,26 @@ mod tests {
     use sandtray_core::language::Language;
 
     fn shown(state: event::ImageState) -> ImageStateView {
-        image(&event::ImageStatus { language: Language::Python, image: "python".into(), state }, 0.0).state
+        image_view(&event::ImageStatus { language: Language::Python, image: "python".into(), state }).state
+    }
+
+    fn image_view(status: &event::ImageStatus) -> ImageView {
+        image(status, 0.0)
     }
 
     #[test]
-    fn a_digest_is_shortened_to_what_tells_images_apart() {
-        let digest = Some("sha256:0123456789abcdef0123456789abcdef".to_owned());
-        let info = ImageInfo { id: "sha256:1".into(), digest, size_bytes: 5 };
-        let short_digest = Some("0123456789ab".to_owned());
-        let expected = ImageStateView::Ready { size_bytes: 5, short_digest: short_digest.clone() };
+    fn an_image_that_is_here_says_which_version_it_is() {
+        let digest = Some("sha256:0123".to_owned());
+        let info = ImageInfo { id: "sha256:1".into(), digest: digest.clone(), size_bytes: 5 };
+        let expected = ImageStateView::Ready { size_bytes: 5, digest: digest.clone() };
         assert_eq!(shown(event::ImageState::Ready(info.clone())), expected);
-        let expected = ImageStateView::Unprepared { size_bytes: 5, short_digest };
+        let expected = ImageStateView::Unprepared { size_bytes: 5, digest };
         assert_eq!(shown(event::ImageState::Unprepared(info)), expected);
+        let pinned = |image: &str| {
+            let state = event::ImageState::NotPulled;
+            image_view(&event::ImageStatus { language: Language::Python, image: image.into(), state }).pinned
+        };
+        assert_eq!((pinned("python:3.12-slim"), pinned("python:3.12-slim@sha256:0123")), (false, true));
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub struct OwnerSnapshot {
     pub running: Vec<LiveRunView>,
     /// In the order in which they will start.
     pub queued: Vec<LiveRunView>,
+    /// When running code was turned on, where nobody has been told by a notification and nobody has seen it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub turned_on_ms: Option<u64>,
     /// Files that were set aside, and the like.
     pub notices: Vec<String>,
     /// Where agents connect.
@@ -134,6 +138,8 @@ pub struct ImageView {
     /// What an agent may rely on: "3.12", "Node 22".
     pub language_version: String,
     pub image: String,
+    /// The name says which version, and not only its tag.
+    pub pinned: bool,
     #[serde(flatten)]
     pub state: ImageStateView,
 }
@@ -159,16 +165,16 @@ pub enum ImageStateView {
     /// Here, and prepared when its first program runs.
     Unprepared {
         size_bytes: u64,
+        /// Of the version that is here, `sha256:...`, where it came from a registry.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, ts(optional))]
-        short_digest: Option<String>,
+        digest: Option<String>,
     },
     Ready {
         size_bytes: u64,
-        /// The first twelve digits.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, ts(optional))]
-        short_digest: Option<String>,
+        digest: Option<String>,
     },
     Failed {
         message: String,

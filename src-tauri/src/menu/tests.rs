@@ -71,6 +71,17 @@ fn off_and_ready() {
 }
 
 #[test]
+fn that_it_was_turned_on_stays_until_it_is_seen_in_the_window() {
+    let unseen = OwnerSnapshot { turned_on_ms: Some(NOW), ..here(true) };
+    assert_menu(&unseen, &["Ready", "[x] Run code in isolation", "[It was turned on: see when]"]);
+    let opens = Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() };
+    assert_eq!(menu(&unseen, NOW)[2], opens);
+    // Turned off again meanwhile, it was on all the same.
+    let off = OwnerSnapshot { enabled: false, ..unseen };
+    assert_menu(&off, &["Off: agents cannot run code", "[ ] Run code in isolation", "[It was turned on: see when]"]);
+}
+
+#[test]
 fn what_runs_is_named_and_can_be_stopped() {
     let snapshot = OwnerSnapshot {
         running: vec![run("1", "claude", 12), run("2", "a\nlong\u{202e}name that never seems to come to its end", 75)],
@@ -109,6 +120,7 @@ fn pulls_show_how_far_they_are() {
         title: title.into(),
         language_version: String::new(),
         image: String::new(),
+        pinned: false,
         state,
     };
     let pulling =

@@ -3,13 +3,11 @@
 use notify_rust::Notification;
 use tracing::debug;
 
-/// Waits for the desktop. A desktop without notifications is not worth a word.
-pub(super) fn show(title: &str, body: &str) {
+/// Waits for the desktop. Says whether it took it; a desktop without notifications is not worth a word.
+pub(super) fn show(title: &str, body: &str) -> bool {
     let mut notification = Notification::new();
     notification.appname("Sandtray").summary(title).body(&escaped(body)).icon("sandtray-app");
-    if let Err(failure) = notification.show() {
-        debug!(%failure, "no notification");
-    }
+    notification.show().inspect_err(|failure| debug!(%failure, "no notification")).is_ok()
 }
 
 /// Desktops of the free kind read a body as markup.

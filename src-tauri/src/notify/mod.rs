@@ -7,18 +7,18 @@ use std::collections::HashSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::engine::EngineState;
 use sandtray_core::event::{Event, LiveRun};
 use sandtray_core::history::HistoryQuery;
 use sandtray_core::run::{RunId, Status};
+use sandtray_core::time::to_millis;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::app::App;
-use crate::commands::history::OWN_CLIENT;
 use crate::desk::Here;
 use notice::{Gate, Notice, Why};
 
@@ -31,14 +31,28 @@ const NO_START: Duration = Duration::from_secs(3);
 pub(crate) struct Gatekeeper(Mutex<Gate>);
 
 /// Tells the owner, if it is the time for it.
-pub(crate) fn tell(app: &App, notice: Notice) {
+pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     let wanted = app.desk.here().is_ok_and(|here| here.owner.settings().notifications);
     let in_front = app.window.is_in_front();
     let mut gate = app.gatekeeper.0.lock().unwrap_or_else(PoisonError::into_inner);
-    if gate.admits(&notice, wanted, in_front, Instant::now()) {
-        drop(gate);
-        // Off the runtime: a desktop may take its time to answer.
-        app.spawn_blocking(move || desktop::show(&notice.title(), &notice.body()));
+    let admitted = gate.admits(&notice, wanted, in_front, Instant::now());
+    drop(gate);
+    if !admitted {
+        return missed(app, &notice);
+    }
+    let telling = Arc::clone(app);
+    // Off the runtime: a desktop may take its time to answer.
+    app.spawn_blocking(move || {
+        if !desktop::show(&notice.title(), &notice.body()) {
+            missed(&telling, &notice);
+        }
+    });
+}
+
+/// No notification told it. An alarm then stands in the window and the tray until it is seen.
+fn missed(app: &App, notice: &Notice) {
+    if notice.is_an_alarm() {
+        app.desk.turned_on(to_millis(SystemTime::now()));
     }
 }
 
@@ -48,7 +62,7 @@ pub(crate) fn tell_of_no_start(why: &str) {
     let (told, telling) = sync_channel::<()>(0);
     let why = why.to_owned();
     let thread = thread::Builder::new().name("notice".into()).spawn(move || {
-        desktop::show("Sandtray cannot start", &why);
+        let _told_or_not = desktop::show("Sandtray cannot start", &why);
         drop(told);
     });
     if thread.is_ok() {
@@ -60,7 +74,8 @@ pub(crate) fn tell_of_no_start(why: &str) {
 /// Returns when the service is over.
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
-    let mut watcher = Watcher { app, here, engine: EngineState::Checking, known: HashSet::new() };
+    let enabled = here.supervisor.snapshot().enabled;
+    let mut watcher = Watcher { app, here, engine: EngineState::Checking, enabled, known: HashSet::new() };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -68,8 +83,8 @@ pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToke
         };
         match event {
             Ok(event) => watcher.hear(event).await,
-            // Old news.
-            Err(RecvError::Lagged(_)) => {}
+            // Old news, but for the switch.
+            Err(RecvError::Lagged(_)) => watcher.switched(watcher.here.supervisor.snapshot().enabled),
             Err(RecvError::Closed) => return,
         }
     }
@@ -79,7 +94,9 @@ struct Watcher {
     app: Arc<App>,
     here: Arc<Here>,
     engine: EngineState,
-    known: HashSet<String>,
+    enabled: bool,
+    /// Names, and the programs that said them: a name is known of a program, not of whoever says it next.
+    known: HashSet<(String, Option<String>)>,
 }
 
 impl Watcher {
@@ -96,29 +113,41 @@ impl Watcher {
             Event::PullFailed { image, error } => Some(Notice::PullFailed { image, message: error.to_string() }),
             Event::RunStarted { run_id } => self.newcomer(run_id).await,
             Event::RunFinished { run_id, status } => self.killed(run_id, status).await,
-            Event::EnabledChanged { .. }
-            | Event::PullProgress { .. }
-            | Event::RunQueued { .. }
-            | Event::RunRefused { .. } => None,
+            Event::EnabledChanged { enabled } => return self.switched(enabled),
+            Event::PullProgress { .. } | Event::RunQueued { .. } | Event::RunRefused { .. } => None,
         };
         if let Some(notice) = notice {
             tell(&self.app, notice);
         }
     }
 
+    /// Whoever turned it on, the owner hears of it.
+    fn switched(&mut self, enabled: bool) {
+        let was = std::mem::replace(&mut self.enabled, enabled);
+        if enabled && !was {
+            tell(&self.app, Notice::TurnedOn);
+        }
+    }
+
     async fn newcomer(&mut self, run: RunId) -> Option<Notice> {
         let running = self.here.supervisor.snapshot().running;
-        let LiveRun { client, .. } = running.into_iter().find(|live| live.run_id == run)?;
-        if client == OWN_CLIENT || self.known.contains(&client) {
+        let LiveRun { client, program, own, .. } = running.into_iter().find(|live| live.run_id == run)?;
+        let who = (client.clone(), program.clone());
+        if own || self.known.contains(&who) {
             return None;
         }
-        let query = HistoryQuery { limit: 1, client: Some(client.clone()), ..HistoryQuery::default() };
+        let query = HistoryQuery {
+            limit: 1,
+            client: Some(client.clone()),
+            program: program.clone(),
+            ..HistoryQuery::default()
+        };
         let page = self.here.history.list(query).await.inspect_err(|error| warn!(%error, "no look at the history"));
         if self.known.len() >= KNOWN_CLIENTS {
             self.known.clear();
         }
-        self.known.insert(client.clone());
-        page.is_ok_and(|page| page.runs.is_empty()).then_some(Notice::NewClient { client })
+        self.known.insert(who);
+        page.is_ok_and(|page| page.runs.is_empty()).then_some(Notice::NewClient { client, program })
     }
 
     async fn killed(&self, run: RunId, status: Status) -> Option<Notice> {

@@ -19,7 +19,8 @@ pub(crate) enum Notice {
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
     RunKilled { title: &'static str, client: String, why: Why },
-    NewClient { client: String },
+    NewClient { client: String, program: Option<String> },
+    TurnedOn,
     NotSaved { message: String },
     NoWindow { message: String },
     Updated,
@@ -65,6 +66,7 @@ impl Notice {
             Self::EngineBack { .. } => "Programs can run again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
+            Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
@@ -85,9 +87,14 @@ impl Notice {
                 };
                 format!("{title} for {} {why}.", plain(client, NAME_CHARS))
             }
-            Self::NewClient { client } => {
-                format!("{} runs a program in a sandbox for the first time.", plain(client, NAME_CHARS))
+            Self::NewClient { client, program } => {
+                let (client, program) =
+                    (plain(client, NAME_CHARS), program.as_deref().map(|name| plain(name, NAME_CHARS)));
+                let by =
+                    program.filter(|program| *program != client).map(|program| format!(" (the program {program})"));
+                format!("{client}{} runs a program in a sandbox for the first time.", by.unwrap_or_default())
             }
+            Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
@@ -99,6 +106,11 @@ impl Notice {
         matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
     }
 
+    /// What must not be missed. It is told while the window is in front too, where a hand of another may be on it.
+    pub(super) fn is_an_alarm(&self) -> bool {
+        *self == Self::TurnedOn
+    }
+
     fn kind(&self) -> Kind {
         match self {
             Self::PullFinished { .. } => Kind::PullFinished,
@@ -107,6 +119,7 @@ impl Notice {
             Self::EngineBack { .. } => Kind::EngineBack,
             Self::RunKilled { .. } => Kind::RunKilled,
             Self::NewClient { .. } => Kind::NewClient,
+            Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
             Self::NoWindow { .. } => Kind::NoWindow,
             Self::Updated => Kind::Updated,
@@ -122,6 +135,7 @@ enum Kind {
     EngineBack,
     RunKilled,
     NewClient,
+    TurnedOn,
     NotSaved,
     NoWindow,
     Updated,
@@ -132,9 +146,9 @@ enum Kind {
 pub(crate) struct Gate(HashMap<Kind, Instant>);
 
 impl Gate {
-    /// `wanted` by the owner's settings; `in_front` is the window, which shows all of it anyway.
+    /// `wanted` by the owner's settings; `in_front` is the window, which shows all else anyway.
     pub(crate) fn admits(&mut self, notice: &Notice, wanted: bool, in_front: bool, now: Instant) -> bool {
-        if !(wanted || notice.is_an_answer()) || in_front {
+        if !(wanted || notice.is_an_answer()) || (in_front && !notice.is_an_alarm()) {
             return false;
         }
         let recent = self.0.get(&notice.kind()).is_some_and(|last| now.duration_since(*last) < QUIET);
@@ -169,6 +183,27 @@ mod tests {
         assert!(!gate.admits(&killed("a"), true, true, start));
         assert!(!gate.admits(&killed("a"), false, false, start));
         assert!(gate.admits(&killed("a"), true, false, start));
+    }
+
+    #[test]
+    fn that_it_was_turned_on_is_told_whatever_is_in_front() {
+        let (mut gate, start) = (Gate::default(), Instant::now());
+        assert!(!gate.admits(&Notice::TurnedOn, false, false, start), "the window and the tray say it then");
+        assert!(gate.admits(&Notice::TurnedOn, true, true, start));
+        assert!(!gate.admits(&Notice::TurnedOn, true, false, start + QUIET / 2), "and then too");
+    }
+
+    #[test]
+    fn a_newcomer_is_named_with_its_program() {
+        let body = |client: &str, program: Option<&str>| {
+            Notice::NewClient { client: client.into(), program: program.map(str::to_owned) }.body()
+        };
+        assert_eq!(
+            body("claude", Some("node")),
+            "claude (the program node) runs a program in a sandbox for the first time."
+        );
+        assert_eq!(body("node", Some("node")), "node runs a program in a sandbox for the first time.");
+        assert_eq!(body("claude", None), "claude runs a program in a sandbox for the first time.");
     }
 
     #[test]

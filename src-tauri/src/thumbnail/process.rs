@@ -164,7 +164,9 @@ impl Studio {
     }
 }
 
-#[cfg(all(test, unix))]
+// Scripts stand in the process's place.
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -94,7 +94,7 @@ fn add(to: &mut Sum, sum: &Sum, times: u64) {
 }
 
 fn mean(sum: &Sum, area: u64) -> [u8; 4] {
-    let rounded = |part: u64, of: u64| if of == 0 { 0 } else { ((part + of / 2) / of).min(255) as u8 };
+    let rounded = |part: u64, of: u64| (part + of / 2).checked_div(of).map_or(0, |mean| mean.min(255) as u8);
     let [red, green, blue, opacity] = *sum;
     [rounded(red, opacity), rounded(green, opacity), rounded(blue, opacity), rounded(opacity, area)]
 }

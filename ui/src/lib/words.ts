@@ -133,6 +133,11 @@ export function runTitle(run: { label: string | null; language: string }): strin
   return run.label?.trim() || `${languageTitle(run.language)} program`;
 }
 
+/** Of `sha256:...`, the digits that tell two images apart at a glance. */
+export function shortDigest(digest: string): string {
+  return digest.slice(digest.indexOf(':') + 1).slice(0, 12);
+}
+
 export function diskUsed(images: readonly ImageView[]): number {
   return images.reduce((sum, image) => sum + ('size_bytes' in image ? image.size_bytes : 0), 0);
 }

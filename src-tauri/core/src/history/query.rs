@@ -59,6 +59,7 @@ fn plan(asked: &HistoryQuery) -> Plan {
     let free = |taken: bool| if taken { "+" } else { "" };
     for (column, placeholder, value, taken) in [
         ("client", ":client", &asked.client, searched),
+        ("client_program", ":program", &asked.program, true),
         ("status", ":status", &asked.status, searched || by_client),
         ("language", ":language", &asked.language, searched || by_client),
     ] {

@@ -284,6 +284,8 @@ pub struct HistoryQuery {
     pub status: Option<String>,
     /// The client's whole name.
     pub client: Option<String>,
+    /// The file name of the client's program.
+    pub program: Option<String>,
     /// Words that must all start somewhere in the label, the client's name or the beginning of the code.
     pub text: Option<String>,
 }

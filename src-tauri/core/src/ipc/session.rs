@@ -51,7 +51,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (id, peer) = client;
-    let name = peer.program.clone().unwrap_or_else(|| "unnamed".into());
+    let name = request::name_of_program(peer.program.as_deref());
     let snapshots = door.watch();
     let session = Session {
         door,

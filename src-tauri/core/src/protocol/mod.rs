@@ -5,6 +5,7 @@ pub mod batch;
 pub mod capability;
 pub mod error;
 mod fields;
+pub mod own_name;
 pub(crate) use fields::file_field;
 pub mod reply;
 pub mod request;

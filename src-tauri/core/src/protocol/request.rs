@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::Id;
 use super::error::quote;
 use super::fields::{self, file_field};
+use super::own_name::{OWN_NAME, passes_for_own};
 use crate::error::RunError;
 use crate::language::Language;
 use crate::run::{MAX_FILES, Overflow, RunId};
@@ -202,7 +203,20 @@ fn client_name(given: &str) -> Result<String, RunError> {
     if name.is_empty() || name.chars().count() > MAX_CLIENT_NAME {
         return Err(RunError::invalid("name", format!("`name` is a text of 1 to {MAX_CLIENT_NAME} characters.")));
     }
+    if passes_for_own(name) {
+        let message = format!("`{OWN_NAME}` is what the owner's own window is called. Give the name of your program.");
+        return Err(RunError::invalid("name", message));
+    }
     Ok(name.to_owned())
+}
+
+/// Of a client that has not said its name, by its program.
+pub fn name_of_program(program: Option<&str>) -> String {
+    match program {
+        Some(program) if passes_for_own(program) => format!("program {program}"),
+        Some(program) => program.to_owned(),
+        None => "unnamed".into(),
+    }
 }
 
 /// Which run to end: by its own id, or by the id of the request that asked for it.

@@ -13,6 +13,7 @@ use crate::event::PullFigure;
 use crate::executor::{self, Progress};
 use crate::leases::{Leases, Taken};
 use crate::run::{Limits, Outcome, RunId};
+use crate::settings;
 
 use super::images::{Found, Ticket};
 use super::pending::{Answered, Pending};
@@ -91,8 +92,9 @@ impl RunTask {
     async fn perform(&mut self) -> Result<Outcome, Failure> {
         let spec = &self.pending.spec;
         let image = match &self.image.digest {
-            Some(digest) => format!("{}@{digest}", self.image_name),
-            None => self.image_name.clone(),
+            // One that is pinned has it in its name.
+            Some(digest) if !settings::is_pinned(&self.image_name) => format!("{}@{digest}", self.image_name),
+            Some(_) | None => self.image_name.clone(),
         };
         let cancel = self.pending.cancel.clone();
         let taken = tokio::select! {

@@ -60,10 +60,12 @@ export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
 }
 
 export const setEnabled = (enabled: boolean) => invoke<void>('set_enabled', { enabled });
+export const sawTurnedOn = () => invoke<void>('saw_turned_on');
 export const retryEngine = () => invoke<void>('retry_engine');
 export const pullImage = (language: Language) => invoke<void>('pull_image', { language });
 export const cancelPull = (language: Language) => invoke<void>('cancel_pull', { language });
 export const removeImage = (language: Language) => invoke<void>('remove_image', { language });
+export const pinImage = (language: Language, pinned: boolean) => invoke<void>('pin_image', { language, pinned });
 export const stopRun = (runId: string) => invoke<void>('stop_run', { runId });
 export const stopAll = () => invoke<void>('stop_all');
 export const historyPage = (filter: HistoryFilter) => invoke<HistoryPage>('history_page', { filter });
