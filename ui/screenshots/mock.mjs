@@ -116,11 +116,12 @@ export function mock(fixture) {
       // The app answers in its own time, and one command may overtake another.
       if (fixture.slow?.[command]) await new Promise((resolve) => setTimeout(resolve, fixture.slow[command]));
       if (fixture.errors?.[command]) throw fixture.errors[command];
-      return answers[command]?.(args) ?? null;
+      return answers[command]?.(args) ?? fixture.answers?.[command] ?? null;
     },
   };
   window.__mock = {
     calls,
+    state: () => state,
     watched: () => [...watches.values()].map(({ runId }) => runId).sort(),
     tell: (event) => send(owner, event),
     snapshot(change) {

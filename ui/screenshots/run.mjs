@@ -26,7 +26,7 @@ const server = await serve();
 let failed = 0;
 try {
   if (mode === 'shoot') await shoot();
-  else failed = await trials(browser, server.url, names);
+  else failed = await trials(browser, server.url, names, chart);
 } finally {
   await browser.close();
   server.close();

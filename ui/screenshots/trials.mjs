@@ -295,6 +295,60 @@ const list = {
     return page;
   },
 
+  async 'pixels are there for what is in view, and let go of behind it'({ start }) {
+    const png = await picture();
+    const names = Array.from({ length: 20 }, (_, at) => `plot-${String(at).padStart(2, '0')}.png`);
+    const files = names.map((name) => ({ name, size: 9, preview: { kind: 'picture' } }));
+    const pictures = Object.fromEntries(names.map((name) => [name, { kind: 'fits', width: 800, height: 500, moves: false, png }]));
+    const one = { ...row, run_id: 'one', files_out: { count: 20, bytes: 180 } };
+    const page = await start({ ...busy, rows: [one], records: { one: { run: one, body: { ...body, files } } }, pictures, open: 'runs', run: 'one' });
+    await page.getByRole('tab', { name: 'Files' }).click();
+    await page.getByRole('img', { name: 'Picture plot-00.png' }).waitFor();
+    const drawn = () => page.locator('.frame img').count();
+    assert.ok((await drawn()) < 6, `${await drawn()} pictures`);
+    assert.equal((await calls(page, 'history_picture')).filter(({ pixels }) => !pixels).length, 20, 'each is measured');
+    const height = await page.locator('.files').evaluate((node) => node.scrollHeight);
+    await page.locator('[role=tabpanel]').evaluate((panel) => panel.scrollTo(0, panel.scrollHeight));
+    await page.getByRole('img', { name: 'Picture plot-19.png' }).waitFor();
+    await page.getByRole('img', { name: 'Picture plot-00.png' }).waitFor({ state: 'detached' });
+    assert.ok((await drawn()) < 6, `${await drawn()} pictures`);
+    assert.equal(await page.locator('.files').evaluate((node) => node.scrollHeight), height, 'nothing moves');
+    return page;
+  },
+
+  async 'what is dropped on the window does nothing'({ start }) {
+    const page = await start(busy);
+    const refused = await page.evaluate(() =>
+      ['dragover', 'drop'].map((kind) => !document.querySelector('main').dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true }))),
+    );
+    assert.deepEqual(refused, [true, true]);
+    return page;
+  },
+
+  async 'a version is pinned and let go of by one press, and turning on is told until it is read'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, turned_on_ms: Date.now() - 60_000 } });
+    await page.getByRole('alert').getByText('Running code was turned on at').waitFor();
+    await page.getByRole('alert').getByRole('button', { name: 'Close this note' }).click();
+    assert.equal((await calls(page, 'saw_turned_on')).length, 1);
+    await page.getByRole('button', { name: 'Pin Python to this version' }).click();
+    await page.evaluate(() => {
+      const images = window.__mock.state().snapshot.images.map((image) => (image.language === 'python' ? { ...image, pinned: true } : image));
+      window.__mock.snapshot({ images });
+    });
+    await page.getByRole('button', { name: 'Unpin Python' }).click();
+    assert.deepEqual(await calls(page, 'pin_image'), [{ language: 'python', pinned: true }, { language: 'python', pinned: false }]);
+    return page;
+  },
+
+  async 'what is copied has no colours, and what was left out is said'({ start }) {
+    const colourful = { ...body, stdout: piece('\x1b[31mred\x1b[0m \x1b]8;;http://x/\x07link\x1b]8;;\x07\n') };
+    const page = await start({ ...busy, rows: [{ ...row, run_id: 'one' }], records: { one: { run: { ...row, run_id: 'one' }, body: colourful } }, answers: { copy_text: 2 }, open: 'runs', run: 'one' });
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByText('Copied, without 2 control characters').waitFor();
+    assert.deepEqual(await calls(page, 'copy_text'), [{ text: 'red link\n' }]);
+    return page;
+  },
+
   async 'every number of the settings can be set, and says what it may be'({ start }) {
     const page = await start({ ...busy, open: 'settings' });
     for (const [label, wrong, sentence, right, saved] of [
@@ -347,7 +401,10 @@ const list = {
 
 const calls = (page, command) => page.evaluate((name) => window.__mock.calls.filter((call) => call.command === name).map((call) => call.args), command);
 
-export async function trials(browser, url, names) {
+let picture;
+
+export async function trials(browser, url, names, draw) {
+  picture = draw;
   let [passed, failed] = [0, 0];
   for (const [name, trial] of Object.entries(list)) {
     if (names.length > 0 && !names.some((part) => name.includes(part))) continue;

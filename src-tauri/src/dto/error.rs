@@ -33,7 +33,7 @@ impl CommandError {
 
     pub fn of_faults(faults: Vec<Fault>) -> Self {
         let first = faults.first();
-        let message = first.map_or_else(String::new, |fault| format!("{} {}.", fault.field, fault.message));
+        let message = first.map_or_else(String::new, |fault| format!("{fault}."));
         let field = first.map(|fault| fault.field.clone());
         Self { code: "invalid_settings".into(), message, hint: None, field, faults }
     }

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::tray::Tray;
-use super::{Desktop, Process, WINDOW};
+use super::{APP, Desktop, Process, WINDOW};
 use crate::rig::{PATIENCE, built, eventually};
 
 /// Between two looks at the page.
@@ -65,6 +65,12 @@ impl Window {
     pub fn program(&self) -> u32 {
         let started = Process::descendants(self.driver.id().expect("it runs"));
         started.iter().find(|process| process.name == WINDOW).expect("a window").pid
+    }
+
+    /// The app's own process.
+    pub fn app(&self) -> u32 {
+        let started = Process::descendants(self.driver.id().expect("it runs"));
+        started.iter().find(|process| process.name == APP).expect("an app").pid
     }
 
     /// What the app, its window and a browser's processes take together.

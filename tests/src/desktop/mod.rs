@@ -28,6 +28,8 @@ use tray::{Tray, Watcher};
 /// Quit takes no longer than five seconds; a busy machine a little.
 const QUIT_PATIENCE: Duration = Duration::from_secs(15);
 
+/// The app's program, by the first fifteen letters of its name.
+const APP: &str = "sandtray-app";
 /// The window's program.
 const WINDOW: &str = "sandtray-window";
 

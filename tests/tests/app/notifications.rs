@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
+use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::desktop::screen::{Screen, close_windows};
 use sandtray_tests::rig::{PATIENCE, eventually};
 use serde_json::json;
@@ -72,6 +73,90 @@ async fn nothing_is_told_while_the_window_is_in_front() {
     let body = desktop.notifications.until("Program stopped at a limit").await;
     assert!(body.starts_with("Shell for "), "{body}");
     assert_eq!(desktop.notifications.told().len(), 1, "{:?}", desktop.notifications.told());
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+const TURNED_ON: &str = "It was turned on: see when";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_turns_it_on_the_owner_is_told() {
+    let desktop = Desktop::used().await;
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Off").await;
+    // As any program on the session's bus can.
+    tray.press("Run code in isolation").await;
+    let body = desktop.notifications.until("Running code was turned on").await;
+    assert!(body.contains("If that was not you, turn it off"), "{body}");
+    tray.until("Ready").await;
+    assert!(!tray.labels().await.iter().any(|label| label.contains(TURNED_ON)), "told is told");
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_notifications_are_muted_that_it_was_turned_on_stays_until_it_is_seen() {
+    let desktop = Desktop::with(Settings { notifications: false, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Off").await;
+    tray.press("Run code in isolation").await;
+    tray.until(TURNED_ON).await;
+    window.until("Running code was turned on at").await;
+    // Turned off again, it was on all the same; and nothing in the tray takes that away.
+    tray.press("Run code in isolation").await;
+    tray.until("Off").await;
+    tray.press(TURNED_ON).await;
+    tray.until(TURNED_ON).await;
+    window.click("[aria-label='Close this note']").await;
+    tray.until_gone(TURNED_ON).await;
+    assert_eq!(desktop.notifications.told(), []);
+    tray.press("Quit").await;
+}
+
+/// Says that it is somebody else, and runs a program.
+const CLAIMANT: &str = r#"
+import json, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+lines = connection.makefile("rw")
+for number, (method, params) in enumerate([("hello", {"name": "claude"}), ("code.run", {"language": "shell", "code": "echo hi"})]):
+    lines.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+    lines.flush()
+    assert "result" in json.loads(lines.readline())
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_name_in_another_programs_mouth_is_a_newcomer() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let greeted = async || {
+        let mut agent = desktop.agent().await;
+        agent.call("hello", json!({ "name": "claude" })).await.expect("hello");
+        assert_eq!(agent.run(told("shell", "echo hi")).await["status"], "ok");
+    };
+    let newcomers =
+        || desktop.notifications.told().iter().filter(|(title, _)| title == "A new client runs code").count();
+    // Once, so that the name is in the history.
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    greeted().await;
+    desktop.notifications.until("A new client runs code").await;
+    tray.press("Quit").await;
+    app.ended().await;
+
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    greeted().await;
+    let socket = desktop.home().join("run/agent.sock");
+    let mut claimant = tokio::process::Command::new("python3");
+    let claimed = claimant.args(["-c", CLAIMANT]).arg(&socket).status().await.expect("python3");
+    assert!(claimed.success());
+    eventually("the claimant is told of", || async { newcomers() == 2 }).await;
+    let told = desktop.notifications.told();
+    let (_, body) = told.last().expect("a notification");
+    assert!(body.starts_with("claude (the program python3"), "{body}");
     tray.press("Quit").await;
     app.ended().await;
 }

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sandtray_core::settings::Settings;
-use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
+use sandtray_tests::desktop::{Desktop, Process};
 use sandtray_tests::rig::eventually;
 use serde_json::{Value, json};
 
@@ -76,4 +76,48 @@ async fn passes(window: &Window, most: f64) -> f64 {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// A PNG of noise, which takes as much in the file as in the memory.
+const NOISE: &str = r#"
+import os, struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+width, height = 1200, 300
+lines = b"".join(b"\0" + os.urandom(width * 3) for _ in range(height))
+header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+for n in range(4):
+    open(f"out/noise-{n}.png", "wb").write(png)
+open("out/drawing.svg", "w").write("<svg xmlns='http://www.w3.org/2000/svg'><rect width='9' height='9'/></svg>")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_is_shown_as_the_app_wrote_it_and_the_app_gives_its_memory_back() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let run = page_of(&desktop, &window, NOISE).await;
+    window.click("[role=tab]:nth-of-type(3)").await;
+    window.find(".frame img[src^='data:image/png;base64,']").await;
+    let drawn = "const [image] = document.querySelectorAll('.frame img'); return [image.complete, image.naturalWidth, image.naturalHeight]";
+    eventually("its pixels are there", || async { window.script(drawn).await == json!([true, 1200, 300]) }).await;
+    // A drawing holds programs, so it is text.
+    window.until("<rect width='9' height='9'/>").await;
+
+    let app = window.app();
+    let before = Process::mebibytes(app, "Pss");
+    for n in 0..20 {
+        let file = json!({ "runId": run, "name": format!("noise-{}.png", n % 4), "pixels": true });
+        let picture = window.invoke("history_picture", file).await.expect("a picture");
+        assert_eq!(
+            (&picture["kind"], &picture["width"], &picture["moves"]),
+            (&json!("fits"), &json!(1200), &json!(false))
+        );
+    }
+    let grown = Process::mebibytes(app, "Pss") - before;
+    assert!(grown < 24.0, "the app took {grown:.0} MiB and kept them");
+    let gone = json!({ "runId": run, "name": "other.png", "pixels": false });
+    assert_eq!(window.invoke("history_picture", gone).await.expect_err("no such file")["code"], "no_such_file");
+    tray.press("Quit").await;
 }

@@ -1,5 +1,7 @@
 //! An image that comes from a registry, as the window and the tray tell of it.
 
+use sandtray_core::language::Language;
+use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::rig::{eventually, registry};
@@ -74,4 +76,34 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
 
 async fn not_pulled(window: &Window) -> usize {
     window.text().await.matches("Not pulled").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_that_is_here_is_pinned_in_one_step_and_let_go_of_in_another() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let shell = json!({ "language": "shell", "code": "echo hi" });
+    let image = agent.run(shell.clone()).await["image"].as_str().expect("a name").to_owned();
+    let (name, digest) = image.split_once('@').expect("a digest");
+    assert_eq!(name, "alpine:3.22");
+    window.click("[aria-label='Pin Shell to this version']").await;
+    window.find("[aria-label='Unpin Shell']").await;
+    assert_eq!(desktop.settings().image(Language::Shell), format!("alpine:3.22@{digest}"));
+    let pinned = agent.run(shell.clone()).await;
+    assert_eq!((&pinned["stdout"], &pinned["image"]), (&json!("hi\n"), &json!(image)));
+    window.click("[aria-label='Unpin Shell']").await;
+    window.find("[aria-label='Pin Shell to this version']").await;
+    assert_eq!(desktop.settings().images.get(&Language::Shell), None);
+    assert_eq!(agent.run(shell).await["image"], json!(image));
+
+    // Of one that is not here nothing is known.
+    let mut settings = desktop.settings();
+    settings.images.insert(Language::Rust, "127.0.0.1:1/none:1".into());
+    window.invoke("apply_settings", json!({ "settings": settings })).await.expect("another image");
+    let refused =
+        window.invoke("pin_image", json!({ "language": "rust", "pinned": true })).await.expect_err("no digest");
+    assert_eq!(refused["code"], "no_digest");
+    tray.press("Quit").await;
 }

@@ -3,6 +3,7 @@
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_reaches_our_commands_and_nothing_else() {
@@ -42,5 +43,33 @@ async fn the_page_reaches_our_commands_and_nothing_else() {
         )
         .await;
     assert_eq!(reached, 0);
+    tray.press("Quit").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_goes_nowhere_opens_nothing_and_downloads_nothing() {
+    let desktop = Desktop::start().await;
+    let window = Window::of(&desktop).await;
+    let tray = desktop.tray().await;
+    window.script("window.mark = 'still here'").await;
+    for attempt in [
+        "location.href = 'https://example.invalid/'",
+        "location.assign('data:text/html,elsewhere')",
+        "location.replace('file:///etc/hostname')",
+        "location.href = 'about:blank'",
+        "location.href = URL.createObjectURL(new Blob(['elsewhere'], { type: 'text/html' }))",
+        "window.opened = window.open('about:blank'); window.opened = window.open('https://example.invalid/', '_blank')",
+        "const a = document.createElement('a'); a.href = 'data:application/x,1'; a.download = 'x'; document.body.append(a); a.click()",
+        "const f = document.createElement('iframe'); f.src = 'data:text/html,elsewhere'; document.body.append(f)",
+    ] {
+        window.script(&format!("setTimeout(() => {{ {attempt} }})")).await;
+        // One that is followed is on its way by then.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(400) {
+            let seen = window.script("return [window.mark, location.protocol, window.opened ?? null]").await;
+            assert_eq!(seen, json!(["still here", "tauri:", null]), "{attempt}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
     tray.press("Quit").await;
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { diskUsed, faultSentence, headline, troubleTitle, verdictSentence, verdictWord } from './words';
+import { copiedWords, diskUsed, faultSentence, headline, shortDigest, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -89,7 +89,7 @@ describe('words', () => {
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble("Docker isn't running")).toEqual({ tone: 'trouble', text: "On, but Docker isn't running" });
-    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', state: 'preparing' } as const;
+    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, state: 'preparing' } as const;
     expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
@@ -105,14 +105,22 @@ describe('words', () => {
   });
 
   it('call a setting what the page calls it', () => {
-    const together = { field: 'limits.files_mb', message: 'and limits.output_kb together make replies larger than 16 MB; lower one' };
+    const together = { field: 'limits.files_mb', with: 'limits.output_kb', message: 'together make replies larger than 16 MB; lower one' };
     const said = '“Files” and “Output” together make replies larger than 16 MB; lower one.';
     expect([faultSentence('limits.files_mb', together), faultSentence('limits.output_kb', together)]).toEqual([said, said]);
     expect(faultSentence('warm', { field: 'warm', message: 'must be from 0 to 64' })).toBe('It must be from 0 to 64.');
   });
 
+  it('say what was left out of what was copied', () => {
+    expect([0, 1, 2].map(copiedWords)).toEqual(['Copied', 'Copied, without 1 control character', 'Copied, without 2 control characters']);
+  });
+
+  it('tell two versions of an image apart at a glance', () => {
+    expect(shortDigest('sha256:0123456789abcdef0123')).toBe('0123456789ab');
+  });
+
   it('count the disk of every image that is here, prepared or not', () => {
-    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang' } as const;
+    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false } as const;
     const states = [{ state: 'ready', size_bytes: 5 }, { state: 'unprepared', size_bytes: 7 }, { state: 'not_pulled' }] as const;
     expect(diskUsed(states.map((state) => ({ ...image, ...state })))).toBe(12);
   });

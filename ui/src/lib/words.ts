@@ -143,10 +143,9 @@ export function diskUsed(images: readonly ImageView[]): number {
 }
 
 /** What the app says of a setting, in the words of the page: its fields have other names there than in the file. */
-export function faultSentence(field: string, { field: at, message }: Fault): string {
-  const named = message.replace(/limits\.\w+/g, (key) => FIELDS[key] ?? key);
-  const subject = at === field && named === message ? 'It' : (FIELDS[at] ?? 'It');
-  return `${subject} ${named}.`;
+export function faultSentence(field: string, { field: at, with: other, message }: Fault): string {
+  if (other !== undefined) return `${FIELDS[at] ?? at} and ${FIELDS[other] ?? other} ${message}.`;
+  return `${at === field ? 'It' : (FIELDS[at] ?? 'It')} ${message}.`;
 }
 
 const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'limits.files_mb': '“Files”' };

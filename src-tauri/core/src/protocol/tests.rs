@@ -219,6 +219,13 @@ fn a_flood_of_entries_is_refused_before_it_is_kept() {
 fn the_other_methods_parameters() {
     let raw = |value: Value| to_raw_value(&value).unwrap();
     assert_eq!(request::hello(None), Ok(None));
+    // Nobody is called what the owner's own window is called, and no program either.
+    let own = RawValue::from_string(r#"{"name":" S\u0430ndtray "}"#.into()).unwrap();
+    let refusal = request::hello(Some(&own)).unwrap_err();
+    assert!(matches!(&refusal, RunError::Invalid { field, .. } if field == "name"), "{refusal}");
+    assert_eq!(request::name_of_program(Some("Sandtray")), "program Sandtray");
+    assert_eq!(request::name_of_program(Some("node")), "node");
+    assert_eq!(request::name_of_program(None), "unnamed");
     assert_eq!(request::hello(Some(&raw(json!({"name": " a\u{1b}[1m\n", "later": 1})))), Ok(Some("a[1m".into())));
     assert!(request::hello(Some(&raw(json!({"name": "\n"})))).is_err());
     assert!(request::hello(Some(&raw(json!({"name": "x".repeat(101)})))).is_err());

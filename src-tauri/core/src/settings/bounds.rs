@@ -40,7 +40,22 @@ const MAX_ENGINE_URL: usize = 1024;
 pub struct Fault {
     /// As in the file: `limits.seconds`, `images.python`.
     pub field: String,
+    /// Another field that has its part in it. The message is of both then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "ts", ts(optional))]
+    pub with: Option<String>,
+    /// Reads on from the field, or from both: "must be from 1 to 64".
     pub message: String,
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { field, with, message } = self;
+        match with {
+            Some(with) => write!(f, "{field} and {with} {message}"),
+            None => write!(f, "{field} {message}"),
+        }
+    }
 }
 
 pub(super) fn faults(settings: &Settings) -> Vec<Fault> {
@@ -71,7 +86,7 @@ struct Faults(Vec<Fault>);
 
 impl Faults {
     fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Fault { field: field.into(), message: message.into() });
+        self.0.push(Fault { field: field.into(), with: None, message: message.into() });
     }
 
     /// NaN is in no range.
@@ -89,10 +104,11 @@ impl Faults {
         self.range("limits.output_kb", &limits.output_kb, &OUTPUT_KB);
         self.range("limits.files_mb", &limits.files_mb, &FILES_MB);
         if self.0.is_empty() && reply_kb(limits) > FRAME_KB - ENVELOPE_KB {
-            self.add(
-                "limits.files_mb",
-                format!("and limits.output_kb together make replies larger than {} MB; lower one", FRAME_KB >> 10),
-            );
+            self.0.push(Fault {
+                field: "limits.files_mb".into(),
+                with: Some("limits.output_kb".into()),
+                message: format!("together make replies larger than {} MB; lower one", FRAME_KB >> 10),
+            });
         }
     }
 

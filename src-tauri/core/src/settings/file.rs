@@ -28,7 +28,7 @@ pub enum SettingsError {
     SetAside { path: PathBuf, reason: String, source: io::Error },
     #[error("The settings cannot be saved to {path}: {source}")]
     Save { path: PathBuf, source: io::Error },
-    #[error("The setting {} {}.", .0.field, .0.message)]
+    #[error("The setting {0}.")]
     Invalid(Fault),
 }
 
@@ -91,7 +91,7 @@ fn parse(bytes: &[u8]) -> Result<Settings, String> {
     };
     match settings.validate().into_iter().next() {
         None => Ok(settings),
-        Some(fault) => Err(format!("{} {}", fault.field, fault.message)),
+        Some(fault) => Err(fault.to_string()),
     }
 }
 

@@ -153,3 +153,18 @@ async fn a_search_has_pages_too() {
     }
     assert_eq!(sizes, [10, 10, 5]);
 }
+
+#[tokio::test]
+async fn a_name_is_known_of_a_program() {
+    let folder = Folder::new();
+    let history = folder.open().await;
+    history.record(record_at(minutes_ago(1), "x")).await.unwrap();
+    let found = async |name: &str, program: Option<&str>| {
+        let (client, program) = (Some(name.to_owned()), program.map(str::to_owned));
+        history.list(HistoryQuery { client, program, ..HistoryQuery::default() }).await.unwrap().runs.len()
+    };
+    assert_eq!(found("claude", None).await, 1);
+    assert_eq!(found("claude", Some("/usr/bin/claude")).await, 1);
+    assert_eq!(found("claude", Some("/tmp/claude")).await, 0);
+    assert_eq!(found("other", Some("/usr/bin/claude")).await, 0);
+}

@@ -5,7 +5,7 @@ import { parseCsv } from './csv';
 import { codeClasses, highlightLines } from './highlight';
 import type { RunBody, RunRow } from '../ipc/types';
 import { visible } from './hostile';
-import { outputOf } from './pieces';
+import { copyOf, outputOf } from './pieces';
 import { looseText, rasterUrl } from './raster';
 import { segments, TextStore } from './store';
 import { breaks, Rows, wordBreaks } from './wrap';
@@ -238,5 +238,16 @@ describe('what the history kept of the output', () => {
   it('needs no label where there is only the one that everybody expects', () => {
     expect(shown('a', '')).toEqual(['stdout a']);
     expect(shown('', '')).toEqual([]);
+  });
+});
+
+describe('what is copied', () => {
+  it('is what was printed, without its colours', () => {
+    const copied = (stdout: string, stderr: string) => copyOf({ stdout: { text: stdout, cut: false }, stderr: { text: stderr, cut: false } } as RunBody);
+    expect(copied('\x1b[1;31mred\x1b[0m\n', '')).toBe('red\n');
+    expect(copied('a\x1b]8;;http://x/\x07b\x1b]8;;\x1b\\', 'c')).toBe('ab\nc');
+    expect(copied('a\n', '\x1b(Bc')).toBe('a\nc');
+    // What is no whole sequence is left to the app.
+    expect(copied('\x1b[201', '')).toBe('\x1b[201');
   });
 });

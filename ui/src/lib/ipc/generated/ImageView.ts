@@ -9,7 +9,11 @@ title: string,
 /**
  * What an agent may rely on: "3.12", "Node 22".
  */
-language_version: string, image: string, } & ({ "state": "unknown" } | { "state": "not_pulled" } | { "state": "pulling", 
+language_version: string, image: string, 
+/**
+ * The name says which version, and not only its tag.
+ */
+pinned: boolean, } & ({ "state": "unknown" } | { "state": "not_pulled" } | { "state": "pulling", 
 /**
  * 0 to 1, never going back.
  */
@@ -21,8 +25,8 @@ total_bytes: number,
 /**
  * 0 while it unpacks.
  */
-bytes_per_second: number, } | { "state": "preparing" } | { "state": "unprepared", size_bytes: number, short_digest?: string, } | { "state": "ready", size_bytes: number, 
+bytes_per_second: number, } | { "state": "preparing" } | { "state": "unprepared", size_bytes: number, 
 /**
- * The first twelve digits.
+ * Of the version that is here, `sha256:...`, where it came from a registry.
  */
-short_digest?: string, } | { "state": "failed", message: string, hint: string, });
+digest?: string, } | { "state": "ready", size_bytes: number, digest?: string, } | { "state": "failed", message: string, hint: string, });

@@ -22,6 +22,10 @@ running: Array<LiveRunView>,
  */
 queued: Array<LiveRunView>, 
 /**
+ * When running code was turned on, where nobody has been told by a notification and nobody has seen it here.
+ */
+turned_on_ms?: number, 
+/**
  * Files that were set aside, and the like.
  */
 notices: Array<string>, 
