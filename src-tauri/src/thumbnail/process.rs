@@ -25,8 +25,8 @@ const PIXELS: &str = "--picture";
 
 /// Processes at the same time; the next picture waits.
 const AT_ONCE: usize = 1;
-/// Of one picture. On an idle machine the largest takes a quarter of it.
-const TIME: Duration = Duration::from_secs(5);
+/// Of one picture. On an idle machine the largest takes a second or two.
+const TIME: Duration = Duration::from_secs(10);
 /// The file. More than a run may return.
 const MAX_FILE: u64 = 32 << 20;
 /// What the process says: a PNG of [`super::MAX_PNG`] as base64, and a few words.
