@@ -286,8 +286,6 @@ pub fn live(run_id: RunId) -> LiveRun {
         run_id,
         language: Language::Python,
         client: "c".into(),
-        program: None,
-        own: false,
         label: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,

@@ -49,17 +49,22 @@ pub struct LiveRun {
     pub run_id: RunId,
     pub language: Language,
     pub client: String,
-    /// The client's program, by the kernel's word. For the owner alone.
-    #[serde(skip)]
-    pub program: Option<String>,
-    /// Asked for by the owner in this very process.
-    #[serde(skip)]
-    pub own: bool,
     pub label: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,
     /// Wall time that the program may take.
     pub limit_seconds: f64,
+}
+
+/// Who asked for a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asker {
+    /// The client's own word.
+    pub name: String,
+    /// By the kernel's word.
+    pub program: Option<String>,
+    /// The owner, in this very process.
+    pub own: bool,
 }
 
 /// A change worth telling. Events carry no output and no code.
@@ -85,6 +90,9 @@ pub enum Event {
     },
     RunQueued {
         run_id: RunId,
+        /// Who asked for it. For the owner alone, and told here: a run may be over before anybody looks.
+        #[serde(skip)]
+        by: Asker,
     },
     RunStarted {
         run_id: RunId,

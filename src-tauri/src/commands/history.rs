@@ -94,8 +94,9 @@ pub(super) async fn returned_file(app: &App, run: &str, name: &str) -> Answer<Re
 }
 
 pub(super) async fn history_picture(app: &App, run: &str, name: &str, pixels: bool) -> Answer<PictureView> {
-    let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
-    app.studio.picture(file.bytes, if pixels { Want::Pixels } else { Want::Size }).await
+    let (here, run) = (app.desk.here()?, run_id(run)?);
+    let file = async { Ok(returned(record(&here, run).await?, name)?.bytes) };
+    app.studio.picture(file, if pixels { Want::Pixels } else { Want::Size }).await
 }
 
 /// What came back from the run under this name.

@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::engine::EngineState;
-use sandtray_core::event::{Event, LiveRun};
-use sandtray_core::history::HistoryQuery;
+use sandtray_core::event::{Asker, Event};
+use sandtray_core::history::{Cursor, HistoryQuery};
 use sandtray_core::run::{RunId, Status};
 use sandtray_core::time::to_millis;
 use tokio::sync::broadcast::error::RecvError;
@@ -75,7 +75,8 @@ pub(crate) fn tell_of_no_start(why: &str) {
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
     let enabled = here.supervisor.snapshot().enabled;
-    let mut watcher = Watcher { app, here, engine: EngineState::Checking, enabled, known: HashSet::new() };
+    let mut watcher =
+        Watcher { app, here, engine: EngineState::Checking, enabled, begun: SystemTime::now(), known: HashSet::new() };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -95,8 +96,9 @@ struct Watcher {
     here: Arc<Here>,
     engine: EngineState,
     enabled: bool,
+    begun: SystemTime,
     /// Names, and the programs that said them: a name is known of a program, not of whoever says it next.
-    known: HashSet<(String, Option<String>)>,
+    known: HashSet<Asker>,
 }
 
 impl Watcher {
@@ -111,10 +113,10 @@ impl Watcher {
             Event::PullFinished { image } => Some(Notice::PullFinished { image }),
             Event::PullFailed { error: sandtray_core::engine::PullError::Cancelled, .. } => None,
             Event::PullFailed { image, error } => Some(Notice::PullFailed { image, message: error.to_string() }),
-            Event::RunStarted { run_id } => self.newcomer(run_id).await,
+            Event::RunQueued { by, .. } => self.newcomer(by).await,
             Event::RunFinished { run_id, status } => self.killed(run_id, status).await,
             Event::EnabledChanged { enabled } => return self.switched(enabled),
-            Event::PullProgress { .. } | Event::RunQueued { .. } | Event::RunRefused { .. } => None,
+            Event::PullProgress { .. } | Event::RunStarted { .. } | Event::RunRefused { .. } => None,
         };
         if let Some(notice) = notice {
             tell(&self.app, notice);
@@ -129,25 +131,25 @@ impl Watcher {
         }
     }
 
-    async fn newcomer(&mut self, run: RunId) -> Option<Notice> {
-        let running = self.here.supervisor.snapshot().running;
-        let LiveRun { client, program, own, .. } = running.into_iter().find(|live| live.run_id == run)?;
-        let who = (client.clone(), program.clone());
-        if own || self.known.contains(&who) {
+    /// Told once. Known is who was in the history before this service began: what it does now, however fast, makes nobody known.
+    async fn newcomer(&mut self, by: Asker) -> Option<Notice> {
+        if by.own || self.known.contains(&by) {
             return None;
         }
+        if self.known.len() >= KNOWN_CLIENTS {
+            self.known.clear();
+        }
+        self.known.insert(by.clone());
+        let Asker { name, program, .. } = by;
         let query = HistoryQuery {
+            before: Some(Cursor::before(self.begun)),
             limit: 1,
-            client: Some(client.clone()),
+            client: Some(name.clone()),
             program: program.clone(),
             ..HistoryQuery::default()
         };
         let page = self.here.history.list(query).await.inspect_err(|error| warn!(%error, "no look at the history"));
-        if self.known.len() >= KNOWN_CLIENTS {
-            self.known.clear();
-        }
-        self.known.insert(who);
-        page.is_ok_and(|page| page.runs.is_empty()).then_some(Notice::NewClient { client, program })
+        page.is_ok_and(|page| page.runs.is_empty()).then_some(Notice::NewClient { client: name, program })
     }
 
     async fn killed(&self, run: RunId, status: Status) -> Option<Notice> {

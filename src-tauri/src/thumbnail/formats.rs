@@ -17,8 +17,6 @@ use super::{MAX_PIXELS, Refusal};
 /// What a decoder may take beside the pixels: chunks of text, profiles, tables.
 const MAX_BESIDE: usize = 16 << 20;
 const MAX_BYTES: usize = MAX_PIXELS as usize * 4 + MAX_BESIDE;
-/// A frame within a moving picture, and its parts.
-const MAX_CHUNKS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -151,9 +149,7 @@ fn open_gif(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
 
 fn open_webp(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
     // The decoder makes room for what a part of the file declares before it compares that with the whole.
-    for (width, height) in webp_sizes(bytes) {
-        fits(width, height)?;
-    }
+    webp_fits(bytes)?;
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(unreadable)?;
     decoder.set_memory_limit(MAX_BESIDE);
     let (width, height) = decoder.dimensions();
@@ -167,34 +163,40 @@ fn open_webp(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
     Ok(Picture { width, height, lines: Box::new(lines) })
 }
 
-/// What the file's first chunks declare: the canvas, and each frame in itself.
-fn webp_sizes(bytes: &[u8]) -> Vec<(u32, u32)> {
+/// Whatever the file's chunks declare: the canvas, and each frame in itself.
+fn webp_fits(bytes: &[u8]) -> Result<(), Refusal> {
     const HEADER: usize = 12;
+    /// What stands before the chunks of a frame, within its own.
     const FRAME: usize = 16;
-    let (mut sizes, mut rest) = (Vec::new(), bytes.get(HEADER..).unwrap_or_default());
-    for _ in 0..MAX_CHUNKS {
-        let Some((name, declared)) = rest.split_first_chunk::<4>() else { break };
+    let mut rest = bytes.get(HEADER..).unwrap_or_default();
+    while let Some((name, declared)) = rest.split_first_chunk::<4>() {
         let Some((length, data)) = declared.split_first_chunk::<4>() else { break };
+        if let Some((width, height)) = webp_size(name, data) {
+            fits(width, height)?;
+        }
         let length = u32::from_le_bytes(*length) as usize;
-        let three = |at: usize| data.get(at..at + 3).map(|part| u32::from_le_bytes([part[0], part[1], part[2], 0]));
-        let pair = |first: Option<u32>, second: Option<u32>| Some((first? + 1, second? + 1));
-        let lossless = || Some(u32::from_le_bytes(*data.get(1..)?.first_chunk()?));
-        let size = match name {
-            b"VP8X" => pair(three(4), three(7)),
-            b"ANMF" => pair(three(6), three(9)),
-            b"VP8L" => lossless().map(|bits| ((bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1)),
-            b"VP8 " => data.get(6..).and_then(|part| part.first_chunk::<4>()).map(|part| {
-                let side = |low, high| u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
-                (side(part[0], part[1]), side(part[2], part[3]))
-            }),
-            _ => None,
-        };
-        sizes.extend(size);
-        // The parts of a frame lie inside of it.
         let skipped = if name == b"ANMF" { FRAME } else { length.saturating_add(length % 2) };
         rest = data.get(skipped..).unwrap_or_default();
     }
-    sizes
+    Ok(())
+}
+
+/// Of a chunk that declares one.
+fn webp_size(name: &[u8; 4], data: &[u8]) -> Option<(u32, u32)> {
+    let three = |at: usize| data.get(at..at + 3).map(|part| u32::from_le_bytes([part[0], part[1], part[2], 0]) + 1);
+    match name {
+        b"VP8X" => Some((three(4)?, three(7)?)),
+        b"ANMF" => Some((three(6)?, three(9)?)),
+        b"VP8L" => {
+            let bits = u32::from_le_bytes(*data.get(1..)?.first_chunk()?);
+            Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
+        }
+        b"VP8 " => {
+            let side = |at: usize| Some(u32::from(u16::from_le_bytes(*data.get(at..)?.first_chunk()?)) & 0x3fff);
+            Some((side(6)?, side(8)?))
+        }
+        _ => None,
+    }
 }
 
 /// Gray, gray and opacity, red green blue, or all four, by the number of channels.

@@ -60,14 +60,16 @@ fn shown(picture: Picture<'_>) -> Result<(Vec<u8>, bool), Refusal> {
     let mut side = MAX_SIDE;
     let mut small = Shrink::new(picture.width, picture.height, side);
     let moves = (picture.lines)(&mut small)?;
-    let mut png = small.finish().ok_or(Refusal::Unreadable).and_then(written)?;
-    while png.1.len() > MAX_PNG {
+    loop {
+        let pixels = small.finish().ok_or(Refusal::Unreadable)?;
+        let png = encoded(&pixels).map_err(|_| Refusal::Unreadable)?;
+        if png.len() <= MAX_PNG {
+            return Ok((png, moves));
+        }
         side = side / 3 * 2;
-        let mut smaller = Shrink::new(png.0.width, png.0.height, side);
-        png.0.rgba.chunks_exact(png.0.width as usize * 4).for_each(|line| smaller.line(line));
-        png = smaller.finish().ok_or(Refusal::Unreadable).and_then(written)?;
+        small = Shrink::new(pixels.width, pixels.height, side);
+        pixels.rgba.chunks_exact(pixels.width as usize * 4).for_each(|line| small.line(line));
     }
-    Ok((png.1, moves))
 }
 
 /// Eight bits each of red, green, blue and opacity, line by line.
@@ -76,11 +78,6 @@ struct Pixels {
     width: u32,
     height: u32,
     rgba: Vec<u8>,
-}
-
-fn written(pixels: Pixels) -> Result<(Pixels, Vec<u8>), Refusal> {
-    let png = encoded(&pixels).map_err(|_| Refusal::Unreadable)?;
-    Ok((pixels, png))
 }
 
 fn encoded(pixels: &Pixels) -> Result<Vec<u8>, EncodingError> {

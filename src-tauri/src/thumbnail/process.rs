@@ -115,9 +115,15 @@ enum Failure {
 }
 
 impl Studio {
-    /// Fails where no process can be started. A picture that cannot be shown is no failure.
-    pub(crate) async fn picture(&self, file: Bytes, want: Want) -> Result<PictureView, CommandError> {
+    /// The file is asked for when its turn has come: those that wait take no memory. Fails where there is no file, or no process
+    /// can be started; a picture that cannot be shown is no failure.
+    pub(crate) async fn picture(
+        &self,
+        file: impl Future<Output = Result<Bytes, CommandError>>,
+        want: Want,
+    ) -> Result<PictureView, CommandError> {
         let Ok(_place) = self.places.acquire().await else { return Ok(PictureView::Unreadable) };
+        let file = file.await?;
         match timeout(self.time, self.develop(&file, want)).await {
             Ok(Ok(view)) => Ok(view),
             Ok(Err(failure @ Failure::Start(_))) => {
@@ -136,16 +142,17 @@ impl Studio {
 
     async fn develop(&self, file: &[u8], want: Want) -> Result<PictureView, Failure> {
         let mut child = self.start(want).map_err(Failure::Start)?;
-        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(mut stdin), Some(mut stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
         };
+        let (mut said, mut answer) = (Vec::new(), (&mut stdout).take(MAX_ANSWER));
+        let telling = async move { stdin.write_all(file).await };
+        let (told, heard) = tokio::join!(telling, answer.read_to_end(&mut said));
         // One that has ended takes no more; its answer tells why.
-        if let Err(failure) = stdin.write_all(file).await {
+        if let Err(failure) = told {
             debug!(%failure, "a picture was not taken whole");
         }
-        drop(stdin);
-        let mut said = Vec::new();
-        stdout.take(MAX_ANSWER).read_to_end(&mut said).await?;
+        heard?;
         let view = serde_json::from_slice(&said)?;
         child.wait().await?;
         Ok(view)
@@ -185,7 +192,8 @@ mod tests {
 
     async fn picture(script: &str) -> Result<PictureView, CommandError> {
         let (studio, _folder) = studio(script);
-        studio.picture(Bytes::from(vec![7; 1 << 20]), Want::Pixels).await
+        let studio = Studio { time: Duration::from_secs(1), ..studio };
+        studio.picture(async { Ok(Bytes::from(vec![7; 1 << 20])) }, Want::Pixels).await
     }
 
     #[tokio::test]
@@ -212,8 +220,9 @@ mod tests {
         let (studio, folder) = studio("echo $$ >>\"${0%/*}/pids\"; exec sleep 1000");
         let studio = Studio { time: SHORT, ..studio };
         let begun = Instant::now();
+        let nothing = async || Ok(Bytes::new());
         let (first, second) =
-            tokio::join!(studio.picture(Bytes::new(), Want::Size), studio.picture(Bytes::new(), Want::Size));
+            tokio::join!(studio.picture(nothing(), Want::Size), studio.picture(nothing(), Want::Size));
         assert_eq!((first.unwrap(), second.unwrap()), (PictureView::Unreadable, PictureView::Unreadable));
         assert!(begun.elapsed() >= 2 * SHORT, "one after the other");
         let pids = std::fs::read_to_string(folder.path().join("pids")).unwrap();
@@ -230,8 +239,10 @@ mod tests {
     #[tokio::test]
     async fn one_that_cannot_be_started_is_told() {
         let studio = Studio { program: "/no such program".into(), ..Studio::default() };
-        let refusal = studio.picture(Bytes::new(), Want::Size).await.unwrap_err();
+        let refusal = studio.picture(async { Ok(Bytes::new()) }, Want::Size).await.unwrap_err();
         assert_eq!(refusal.code, "internal");
+        let gone = studio.picture(async { Err(CommandError::no_such_run()) }, Want::Size).await.unwrap_err();
+        assert_eq!(gone.code, "no_such_run");
     }
 
     #[test]

@@ -216,6 +216,10 @@ fn a_webp_is_told_by_its_canvas_and_by_each_of_its_frames() {
     for hidden in [lossy(16_383), lossless(16_383)] {
         let small = webp(&[canvas(0, 1), hidden.clone()]);
         assert_eq!((size(&small), pixels(&small)), (too_large(16_383, 16_383), too_large(16_383, 16_383)));
+        let mut behind = vec![canvas(0, 1)];
+        behind.resize(200, (b"XMP ", vec![0]));
+        behind.push(hidden.clone());
+        assert_eq!(pixels(&webp(&behind)), too_large(16_383, 16_383));
         let still = webp(&[hidden]);
         assert_eq!(pixels(&still), too_large(16_383, 16_383));
         let place = [three(0), three(0), three(0), three(0), three(9), vec![0]].concat();

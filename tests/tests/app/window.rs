@@ -227,7 +227,7 @@ async fn a_busy_page_does_not_fill_the_memory_with_what_a_program_prints() {
     tray.until("Ready").await;
     window.click("[aria-label='Places'] button:nth-child(2)").await;
     let mut agent = desktop.agent().await;
-    let mut noisy = told("shell", "while :; do head -c 100000 /dev/zero | tr '\\0' '\\1'; done");
+    let mut noisy = told("shell", "while :; do head -c 100000 /dev/zero | tr '\\0' '\\1'; sleep 0.02; done");
     noisy["overflow"] = json!("truncate");
     let run = agent.send("code.run", noisy).await;
     agent.notification("code.started").await;

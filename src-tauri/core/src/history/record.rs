@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use super::store::first_place;
 use crate::error::RunError;
 use crate::run::{Captured, Client, Limits, Outcome, RunId, RunSpec, SkippedFile};
 use crate::settings::Keep;
@@ -240,6 +241,13 @@ fn serialize_seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> R
 /// A place in the list, between two runs. Opaque to those who hold one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(pub(super) i64);
+
+impl Cursor {
+    /// Before all runs that were asked for at this moment or later.
+    pub fn before(time: SystemTime) -> Self {
+        Self(first_place(time))
+    }
+}
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -196,9 +196,14 @@ pub(super) fn time_of(seq: i64) -> SystemTime {
     from_millis(unsigned(seq) >> TIE_BITS)
 }
 
+/// Of the runs of this millisecond.
+pub(super) fn first_place(queued_at: SystemTime) -> i64 {
+    signed(to_millis(queued_at).min(MAX_MILLIS) << TIE_BITS)
+}
+
 /// The next place within the run's millisecond.
 fn free_seq(transaction: &Transaction<'_>, queued_at: SystemTime) -> rusqlite::Result<i64> {
-    let first = signed(to_millis(queued_at).min(MAX_MILLIS) << TIE_BITS);
+    let first = first_place(queued_at);
     let last = first + ((1 << TIE_BITS) - 1);
     let taken: Option<i64> = transaction
         .prepare_cached("SELECT max(seq) FROM run WHERE seq BETWEEN ?1 AND ?2")?

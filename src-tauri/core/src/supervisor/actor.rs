@@ -188,9 +188,9 @@ impl Actor {
             let _ = pending.reply.send(Err(error));
             return;
         }
-        let run_id = pending.spec.id;
+        let (run_id, by) = (pending.spec.id, pending.asker());
         match self.queue.push(pending.client.id, pending) {
-            Ok(()) => self.tell(Event::RunQueued { run_id }),
+            Ok(()) => self.tell(Event::RunQueued { run_id, by }),
             Err(Full { item: pending, waiting, own }) => {
                 let rounds = waiting.div_ceil(self.concurrency).max(1);
                 let retry_after = self.usual.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RunError;
-use crate::event::LiveRun;
+use crate::event::{Asker, LiveRun};
 use crate::executor::{Asked, Progress};
 use crate::run::{Client, Outcome, RunSpec};
 
@@ -37,13 +37,16 @@ impl Pending {
         answered
     }
 
+    pub(super) fn asker(&self) -> Asker {
+        let Client { id, name, program, .. } = &self.client;
+        Asker { name: name.clone(), program: program.clone(), own: id.is_of_owner() }
+    }
+
     pub(super) fn live(&self) -> LiveRun {
         LiveRun {
             run_id: self.spec.id,
             language: self.spec.language,
             client: self.client.name.clone(),
-            program: self.client.program.clone(),
-            own: self.client.id.is_of_owner(),
             label: self.spec.label.clone(),
             since: self.asked.wall_clock,
             limit_seconds: self.spec.limits.wall().as_secs_f64(),

@@ -163,6 +163,11 @@ async fn a_name_is_known_of_a_program() {
         let (client, program) = (Some(name.to_owned()), program.map(str::to_owned));
         history.list(HistoryQuery { client, program, ..HistoryQuery::default() }).await.unwrap().runs.len()
     };
+    let until = async |minutes: u64| {
+        let before = Some(Cursor::before(minutes_ago(minutes)));
+        history.list(HistoryQuery { before, ..HistoryQuery::default() }).await.unwrap().runs.len()
+    };
+    assert_eq!((until(2).await, until(0).await), (0, 1), "by when it was asked for");
     assert_eq!(found("claude", None).await, 1);
     assert_eq!(found("claude", Some("/usr/bin/claude")).await, 1);
     assert_eq!(found("claude", Some("/tmp/claude")).await, 0);

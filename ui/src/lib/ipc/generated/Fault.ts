@@ -7,4 +7,12 @@ export type Fault = {
 /**
  * As in the file: `limits.seconds`, `images.python`.
  */
-field: string, message: string, };
+field: string, 
+/**
+ * Another field that has its part in it. The message is of both then.
+ */
+with?: string, 
+/**
+ * Reads on from the field, or from both: "must be from 1 to 64".
+ */
+message: string, };
