@@ -78,12 +78,16 @@ const APP_PLACES: &[(&str, &[&str])] = &[
     ("arboard", &["clipboard.rs"]),
     ("x11rb", &["screen.rs"]),
     ("auto_launch", &["login.rs"]),
-    ("Command", &["window/process.rs"]),
+    ("image_webp", &["thumbnail/formats.rs"]),
+    ("zune_jpeg", &["thumbnail/formats.rs"]),
+    ("Command", &["thumbnail/process.rs", "window/process.rs"]),
 ];
 
 /// The same of the window. All that it has of the app is what the two say to each other.
 const WINDOW_PLACES: &[(&str, &[&str])] = &[
     ("fs", &["save.rs", "stdio.rs"]),
+    ("tempfile", &["save.rs"]),
+    ("png", &[]),
     ("tauri_plugin_dialog", &["main.rs", "save.rs"]),
     ("rustix", &["stdio.rs"]),
     ("service", &[]),
