@@ -7,8 +7,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// Messages while they come in, and the programs, files and stdin of runs until they end. A long message takes room for the
 /// longest there may be, since nobody knows yet how long it is.
@@ -61,6 +63,8 @@ impl Budget {
         Account(Arc::new(Inner {
             shared: Arc::clone(&self.0),
             number: self.0.accounts.fetch_add(1, SeqCst),
+            born: Instant::now(),
+            turns_until: AtomicU64::new(0),
             coming: Ledger::of(COMING_OF_ONE),
             kept: Ledger::of(KEPT_OF_ONE),
             going: Ledger::of(GOING_OF_ONE),
@@ -86,6 +90,9 @@ pub struct Account(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     number: u64,
+    born: Instant,
+    /// Microseconds from then to the next turn that nobody has.
+    turns_until: AtomicU64,
     coming: Ledger,
     kept: Ledger,
     going: Ledger,
@@ -113,6 +120,17 @@ impl Account {
                 return hold;
             }
             freed.await;
+        }
+    }
+
+    /// Waits for a turn of this client process, which has one in so much time.
+    async fn turn(&self, every: Duration) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let now = micros(self.0.born.elapsed());
+        let taken = |free: u64| Some(free.max(now).saturating_add(micros(every)));
+        let free = self.0.turns_until.fetch_update(SeqCst, SeqCst, taken).unwrap_or_else(|free| free);
+        if free > now {
+            tokio::time::sleep(Duration::from_micros(free - now)).await;
         }
     }
 
@@ -191,6 +209,13 @@ impl Hold {
     /// The client process, by a number of its own; none for the owner.
     pub fn account(&self) -> Option<u64> {
         self.0.as_ref().map(|held| held.account.0.number)
+    }
+
+    /// Waits for a turn of the client process, which has one in so much time: for what costs more than it says.
+    pub async fn turn(&self, every: Duration) {
+        if let Some(held) = &self.0 {
+            held.account.turn(every).await;
+        }
     }
 
     /// So much of it came in and is kept. Less is always granted; false where there is no room for more.
@@ -286,8 +311,6 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::timeout;
 
     use super::*;
@@ -373,6 +396,24 @@ mod tests {
         let hold = timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap();
         assert_eq!(figures(&budget), [MB, 0, 0]);
         drop(hold);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_has_one_turn_in_so_much_time_and_saves_none_up() {
+        let (budget, every) = (Budget::default(), Duration::from_millis(20));
+        let (one, other) = (budget.account(), budget.account());
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        one.hold().turn(every).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        for _ in 0..5 {
+            one.hold().turn(every).await;
+        }
+        assert!((every * 5..every * 6).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        let begun = Instant::now();
+        other.hold().turn(every).await;
+        Hold::default().turn(every).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test]

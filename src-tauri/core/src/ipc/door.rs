@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
@@ -13,6 +14,9 @@ use crate::history::{History, HistoryQuery, Page};
 use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
+
+/// How often one client process may read a list, which costs more than a call does and would slow down everybody's.
+const LIST_EVERY: Duration = Duration::from_millis(20);
 
 /// The product as a session sees it. A trait, so that a session can be tested without an engine.
 pub trait Runs: Clone + Send + Sync + 'static {
@@ -90,6 +94,7 @@ impl Runs for Door {
     async fn history(&self, request: HistoryRequest, hold: Hold) -> Result<Box<RawValue>, RunError> {
         let fault = |_| RunError::invalid("before", "`before` is not the `next` of another page.");
         let before = request.before.map(|text| text.parse().map_err(fault)).transpose()?;
+        hold.turn(LIST_EVERY).await;
         let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
         let read = move |page: Page| {
             let page = to_raw_value(&page).map_err(|error| RunError::Internal(error.to_string()))?;

@@ -418,3 +418,6 @@ fn engine(snapshot: &Snapshot) -> serde_json::Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests;
