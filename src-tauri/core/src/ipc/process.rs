@@ -56,7 +56,7 @@ mod tests {
     }
 
     fn sleeping(program: &Path) -> Other {
-        Other(Command::new(program).arg("60").spawn().unwrap())
+        Other(Command::new(program).arg("60").spawn().expect("a program that sleeps"))
     }
 
     #[test]

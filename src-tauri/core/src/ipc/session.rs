@@ -19,7 +19,7 @@ use super::call::Call;
 use super::door::Runs;
 use super::outbox::{Answered, Gone, Outbox};
 use super::places::Seat;
-use super::{FAREWELL, Peer};
+use super::{FAREWELL, Peer, status};
 use crate::budget::Hold;
 use crate::codec::{Frame, Frames, MAX_FRAME};
 use crate::error::RunError;
@@ -216,7 +216,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 self.seat.subscribed();
                 self.reply(&id, Ok(json!({ "capabilities": capabilities }))).await
             }
-            "status" => self.reply(&id, Ok(self.status())).await,
+            "status" => {
+                let status = status::of(&self.snapshots.borrow());
+                self.reply(&id, Ok(status)).await
+            }
             _ => self.refuse(&id, ErrorObject::method_not_found(&method)).await,
         }
     }
@@ -379,21 +382,6 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.outbox.send(&note).await
     }
 
-    /// What the command line shows its owner. Nothing in here can be changed over this connection.
-    fn status(&self) -> serde_json::Value {
-        let snapshot = self.snapshots.borrow();
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-            "capability": { "name": CODE_RUN, "enabled": snapshot.enabled },
-            "engine": engine(&snapshot),
-            "images": snapshot.images,
-            "running": snapshot.running,
-            "queued": snapshot.queued,
-            "warm": snapshot.warm,
-        })
-    }
-
     async fn reply<T: Serialize>(&self, id: &Id, answer: Result<T, RunError>) -> Result<(), Gone> {
         self.outbox.send(&Response::new(id, answer.map_err(ErrorObject::from))).await
     }
@@ -406,17 +394,6 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
     async fn refuse(&self, id: &Id, error: ErrorObject) -> Result<(), Gone> {
         self.outbox.send(&Response::<()>::new(id, Err(error))).await
     }
-}
-
-/// The engine's state with its sentence and its next step, so that each client need not have its own.
-fn engine(snapshot: &Snapshot) -> serde_json::Value {
-    use crate::engine::EngineState;
-    let mut value = json!(snapshot.engine);
-    if let EngineState::Trouble(trouble) = &snapshot.engine {
-        value["message"] = json!(trouble.to_string());
-        value["hint"] = json!(trouble.hint());
-    }
-    value
 }
 
 #[cfg(test)]
