@@ -8,9 +8,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::FutureExt;
-use interprocess::os::windows::named_pipe::tokio::{DuplexPipeStream, PipeListener, PipeListenerOptionsExt};
+use interprocess::os::windows::named_pipe::tokio::{DuplexPipeStream, PipeListener};
 use interprocess::os::windows::named_pipe::{PipeListenerOptions, pipe_mode};
 use interprocess::os::windows::security_descriptor::SecurityDescriptor;
+use tokio::io::AsyncWriteExt;
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -102,7 +103,8 @@ fn welcome<D: Runs>(pipe: Pipe, peer: Peer, places: &mut Places, door: &D, stop:
         Ok(admitted) => admitted,
         Err(refused) => {
             // The pipe's buffer is empty, so this either fits at once or is not worth waiting for.
-            let _ = pipe.send(&turned_away(refused)).now_or_never();
+            let (_, mut writer) = pipe.split();
+            let _ = writer.write_all(&turned_away(refused)).now_or_never();
             return;
         }
     };
