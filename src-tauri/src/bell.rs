@@ -100,7 +100,7 @@ async fn heard(stream: impl AsyncRead + Unpin) -> io::Result<Option<String>> {
     let line = Frames::with_cap(stream, MAX_WORDS).next().await?;
     Ok(line.and_then(|line| match line {
         Frame::Line(words) => String::from_utf8(words.into()).ok(),
-        Frame::TooLong => None,
+        Frame::TooLong | Frame::NoRoom(_) => None,
     }))
 }
 

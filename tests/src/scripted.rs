@@ -2,7 +2,7 @@
 //!
 //! - `say WORDS`: prints the words.
 //! - `early WORDS`: the same, before it is told that the program started.
-//! - `hold`: starts, then runs until it is cancelled.
+//! - `hold`, `sleep`: starts, then runs until it is cancelled.
 //! - `late`: cannot be cancelled for half a second, as where the product has much to do; then like `hold`.
 //! - `wait`: never starts; runs until it is cancelled.
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use sandtray_core::budget::{Budget, Hold};
 use sandtray_core::engine::{Endpoint, EngineInfo, EngineState};
 use sandtray_core::error::RunError;
 use sandtray_core::event::{ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
@@ -29,7 +30,8 @@ use sandtray_core::run::{
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
-use serde_json::{Value, json};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +53,7 @@ struct Inner {
     dropped: watch::Sender<usize>,
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
+    budget: Budget,
 }
 
 impl Default for Scripted {
@@ -68,6 +71,7 @@ impl Scripted {
             dropped: watch::channel(0).0,
             seen: Mutex::default(),
             chunks_dropped: AtomicUsize::new(0),
+            budget: Budget::default(),
         }))
     }
 
@@ -143,7 +147,7 @@ impl Scripted {
                 outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
             }
             "early" => {}
-            "hold" | "late" | "wait" => {
+            "hold" | "late" | "wait" | "sleep" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;
                 outcome.exit_code = 137;
@@ -212,7 +216,9 @@ impl Runs for Scripted {
         }
         self.0.live.lock().unwrap().push((client.id, spec.id, cancel.clone()));
         self.0.seen.lock().unwrap().push((client, spec.clone()));
+        let hold = progress.hold.clone();
         let result = self.act(&spec, &cancel, progress).await;
+        hold.going(result.as_ref().map_or(0, Outcome::weight));
         guard.ended = true;
         result
     }
@@ -235,8 +241,13 @@ impl Runs for Scripted {
         AT_ONCE
     }
 
-    async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {
-        Ok(json!({ "runs": [{ "limit": request.limit }], "next": request.before }))
+    async fn history(&self, request: HistoryRequest, _: Hold) -> Result<Box<RawValue>, RunError> {
+        let page = json!({ "runs": [{ "limit": request.limit }], "next": request.before });
+        Ok(to_raw_value(&page).expect("JSON"))
+    }
+
+    fn budget(&self) -> Budget {
+        self.0.budget.clone()
     }
 }
 

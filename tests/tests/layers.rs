@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Every module of the core and all that it names of the others. In this order a module knows only those above it.
 /// A new module is a new row; a row that says more than is true fails too.
 const MODULES: &[(&str, &[&str])] = &[
-    ("codec", &[]),
+    ("budget", &[]),
+    ("codec", &["budget"]),
     ("language", &[]),
     ("name", &[]),
     ("text", &[]),
@@ -23,7 +24,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("paths", &["disk"]),
     ("settings", &["disk", "language", "run"]),
     ("collector", &["run"]),
-    ("queue", &["run"]),
+    ("queue", &[]),
     ("launcher", &["language", "name", "run", "time"]),
     ("engine", &["language", "launcher", "run"]),
     ("event", &["engine", "language", "run", "time"]),
@@ -37,21 +38,37 @@ const MODULES: &[(&str, &[&str])] = &[
     ("pool", &["engine", "janitor", "language", "lease", "run", "traffic"]),
     ("leases", &["engine", "janitor", "lease", "pool", "run", "traffic"]),
     ("tap", &["lease", "run"]),
-    ("executor", &["collector", "engine", "error", "launcher", "lease", "run", "tap"]),
+    ("executor", &["budget", "collector", "engine", "error", "launcher", "lease", "run", "tap"]),
     (
         "supervisor",
         &[
-            "engine", "error", "event", "executor", "janitor", "language", "leases", "pool", "queue", "run",
+            "budget", "engine", "error", "event", "executor", "janitor", "language", "leases", "pool", "queue", "run",
             "settings", "tap",
         ],
     ),
     ("owner", &["engine", "history", "settings", "supervisor"]),
     ("recorder", &["history", "settings", "supervisor"]),
     ("wall_check", &["engine", "error", "executor", "language", "leases", "run", "supervisor"]),
-    ("ipc", &["codec", "engine", "error", "event", "history", "language", "policy", "protocol", "run", "supervisor"]),
+    (
+        "ipc",
+        &[
+            "budget",
+            "codec",
+            "engine",
+            "error",
+            "event",
+            "history",
+            "language",
+            "policy",
+            "protocol",
+            "run",
+            "supervisor",
+        ],
+    ),
     (
         "service",
         &[
+            "budget",
             "engine",
             "history",
             "instance",
@@ -117,6 +134,8 @@ const PLACES: &[(&str, &[&str], &[&str])] = &[
             "engine/docker/errors.rs",
             // The folder of the socket, its lock, and the socket itself.
             "ipc/unix.rs",
+            // Of a peer: what the kernel says of it in /proc.
+            "ipc/process.rs",
         ],
     ),
     ("the environment", &["std::env", "env::var"], &["paths.rs", "engine/discovery.rs"]),

@@ -10,9 +10,6 @@ use tokio::io::{ReadHalf, WriteHalf};
 
 use crate::failure::Failure;
 
-/// A reply may be longer than a request: the owner's caps may be above their defaults.
-const MAX_REPLY: usize = 256 << 20;
-
 #[cfg(unix)]
 type Stream = tokio::net::UnixStream;
 #[cfg(windows)]
@@ -35,7 +32,7 @@ impl Client {
     pub(crate) async fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let stream = ipc::connect(path).await.map_err(|error| refused(path, &error))?;
         let (reader, writer) = tokio::io::split(stream);
-        let mut client = Self { frames: Frames::with_cap(reader, MAX_REPLY), writer, last_id: 0 };
+        let mut client = Self { frames: Frames::new(reader), writer, last_id: 0 };
         client.call("hello", json!({ "name": name })).await?;
         Ok(client)
     }
@@ -68,7 +65,9 @@ impl Client {
     pub(crate) async fn next(&mut self) -> Result<Message, Failure> {
         let line = match self.frames.next().await {
             Ok(Some(Frame::Line(line))) => line,
-            Ok(Some(Frame::TooLong)) => return Err(Failure::new("The service's answer is too long to be read.")),
+            Ok(Some(Frame::TooLong | Frame::NoRoom(_))) => {
+                return Err(Failure::new("The service's answer is too long to be read."));
+            }
             Ok(None) => return Err(gone()),
             Err(error) => return Err(lost(&error)),
         };

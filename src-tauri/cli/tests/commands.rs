@@ -7,11 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
+use sandtray_core::codec::MAX_FRAME;
 use sandtray_core::event::{ImageState, ImageStatus};
 use sandtray_core::ipc::{self, Listener};
 use sandtray_core::language::Language;
 use sandtray_tests::scripted::{BINARY, PATIENCE, Scripted, live};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -335,4 +337,32 @@ async fn a_program_comes_from_stdin_too() {
     command.stdin(fs::File::open(&file).unwrap());
     finish(command).await;
     assert_eq!(desk.product.specs()[0].language, Language::Shell);
+}
+
+/// What listens there says one line that is not a message of ours, and takes what it is sent.
+async fn told_by_somebody_else(bytes: usize) -> (i32, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let telling = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut line = vec![b'x'; bytes];
+        line.push(b'\n');
+        // It may be gone before it has all of it.
+        let _ = stream.write_all(&line).await;
+        stream
+    });
+    let mut command = sandtray(&["status", "--socket"]);
+    command.arg(&socket);
+    let output = finish(command).await;
+    telling.abort();
+    said(&output)
+}
+
+#[tokio::test]
+async fn an_answer_longer_than_a_message_may_be_is_not_read() {
+    let (code, _, stderr) = told_by_somebody_else(MAX_FRAME + 1).await;
+    assert_eq!((code, stderr.contains("too long to be read")), (125, true), "{stderr}");
+    let (code, _, stderr) = told_by_somebody_else(MAX_FRAME).await;
+    assert_eq!((code, stderr.contains("doesn't speak as Sandtray does")), (125, true), "{stderr}");
 }

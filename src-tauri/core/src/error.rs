@@ -21,6 +21,9 @@ pub enum RunError {
     /// `own`: those that wait are all of this client, and it may have no more of them; others are not refused.
     #[error("{}", full(*waiting, *own))]
     QueueFull { waiting: usize, own: bool, retry_after: Duration },
+    /// `own`: what is kept is for this client, and it may have no more of it; others are not refused.
+    #[error("{}", no_room(*own))]
+    NoRoom { own: bool },
     #[error("Sandtray is shutting down.")]
     ShuttingDown,
     #[error("Something went wrong inside Sandtray: {0}")]
@@ -48,6 +51,14 @@ fn full(waiting: usize, own: bool) -> String {
     }
 }
 
+fn no_room(own: bool) -> &'static str {
+    if own {
+        "Sandtray keeps as much for this client as it may: calls that wait, and replies that were not read."
+    } else {
+        "Sandtray keeps as much for its clients as it may."
+    }
+}
+
 impl RunError {
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), message: message.into() }
@@ -60,7 +71,7 @@ impl RunError {
             Self::Off => "capability_off",
             Self::Engine(_) => "engine_unavailable",
             Self::Image { .. } => "image_unavailable",
-            Self::QueueFull { .. } => "queue_full",
+            Self::QueueFull { .. } | Self::NoRoom { .. } => "queue_full",
             Self::ShuttingDown => "shutting_down",
             Self::Internal(_) => "internal",
         }
@@ -76,6 +87,8 @@ impl RunError {
             Self::QueueFull { retry_after, .. } => {
                 Some(format!("Try again in about {} s.", retry_after.as_secs().max(1)))
             }
+            Self::NoRoom { own: true } => Some("Read the replies of the calls before, then send this one again.".into()),
+            Self::NoRoom { own: false } => Some("Try again in about 1 s.".into()),
             Self::ShuttingDown => Some("Start Sandtray again and repeat the call.".into()),
         }
     }

@@ -3,6 +3,7 @@
 //! Dependencies point one way:
 //! `run, name, language, error <- policy, queue, collector, launcher, engine, event <- executor, history <- supervisor <- ipc`.
 
+pub mod budget;
 pub mod codec;
 pub mod collector;
 pub mod disk;

@@ -1,9 +1,12 @@
-//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting, and none
-//! has more waiting than its own share. Pure.
+//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting, none
+//! has more waiting than its own share, and none is kept out by the others. What a client is, is the caller's to say. Pure.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 
-use crate::run::ClientId;
+/// Past the bound of all, so many may wait of clients that have nothing else waiting. There are no more clients than
+/// connections.
+pub const FIRSTS: usize = 64;
 
 /// How many items may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +23,17 @@ pub struct Full<T> {
     pub own: bool,
 }
 
+/// Of items `T` of clients `K`.
 #[derive(Debug)]
-pub struct FairQueue<T> {
+pub struct FairQueue<K, T> {
     caps: Caps,
     len: usize,
     /// Clients with something waiting; the one at the front is next.
-    turns: VecDeque<ClientId>,
-    waiting: HashMap<ClientId, VecDeque<T>>,
+    turns: VecDeque<K>,
+    waiting: HashMap<K, VecDeque<T>>,
 }
 
-impl<T> FairQueue<T> {
+impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
     pub fn new(caps: Caps) -> Self {
         Self { caps, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
     }
@@ -47,13 +51,15 @@ impl<T> FairQueue<T> {
         self.len == 0
     }
 
-    /// Gives the item back where its client has its share waiting, or the queue is full.
-    pub fn push(&mut self, client: ClientId, item: T) -> Result<(), Full<T>> {
+    /// Gives the item back where its client has its share waiting, or the queue is full; full it is for those only that
+    /// have something waiting.
+    pub fn push(&mut self, client: K, item: T) -> Result<(), Full<T>> {
         let own = self.waiting.get(&client).map_or(0, VecDeque::len);
         if own >= self.caps.per_client {
             return Err(Full { item, waiting: own, own: true });
         }
-        if self.len >= self.caps.all {
+        let most = if own == 0 { self.caps.all + FIRSTS } else { self.caps.all };
+        if self.len >= most {
             return Err(Full { item, waiting: self.len, own: false });
         }
         self.queue_of(client).push_back(item);
@@ -61,7 +67,7 @@ impl<T> FairQueue<T> {
     }
 
     /// For an item that was popped and could not be served after all: ahead of its client's others, whatever the caps.
-    pub fn put_back(&mut self, client: ClientId, item: T) {
+    pub fn put_back(&mut self, client: K, item: T) {
         self.queue_of(client).push_front(item);
     }
 
@@ -99,7 +105,7 @@ impl<T> FairQueue<T> {
         self.turns.iter().flat_map(|client| &self.waiting[client])
     }
 
-    fn queue_of(&mut self, client: ClientId) -> &mut VecDeque<T> {
+    fn queue_of(&mut self, client: K) -> &mut VecDeque<T> {
         self.len += 1;
         self.waiting.entry(client).or_insert_with(|| {
             self.turns.push_back(client);
@@ -112,15 +118,15 @@ impl<T> FairQueue<T> {
 mod tests {
     use super::*;
 
-    const A: ClientId = ClientId(1);
-    const B: ClientId = ClientId(2);
-    const C: ClientId = ClientId(3);
+    const A: u64 = 1;
+    const B: u64 = 2;
+    const C: u64 = 3;
 
     fn caps(all: usize, per_client: usize) -> Caps {
         Caps { all, per_client }
     }
 
-    fn queue(items: &[(ClientId, &'static str)]) -> FairQueue<&'static str> {
+    fn queue(items: &[(u64, &'static str)]) -> FairQueue<u64, &'static str> {
         let mut queue = FairQueue::new(caps(64, 64));
         for (client, item) in items {
             queue.push(*client, *item).unwrap();
@@ -128,7 +134,7 @@ mod tests {
         queue
     }
 
-    fn drain(queue: &mut FairQueue<&'static str>) -> Vec<&'static str> {
+    fn drain(queue: &mut FairQueue<u64, &'static str>) -> Vec<&'static str> {
         std::iter::from_fn(|| queue.pop_where(|_| true)).collect()
     }
 
@@ -149,11 +155,24 @@ mod tests {
 
     #[test]
     fn a_full_queue_gives_the_item_back() {
-        let mut queue = FairQueue::new(caps(1, 1));
+        let mut queue = FairQueue::new(caps(1, 2));
         queue.push(A, "a1").unwrap();
-        assert_eq!(queue.push(B, "b1"), Err(Full { item: "b1", waiting: 1, own: false }));
-        queue.put_back(B, "b0");
+        assert_eq!(queue.push(A, "a2"), Err(Full { item: "a2", waiting: 1, own: false }));
+        queue.put_back(A, "a0");
         assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn whoever_has_nothing_waiting_is_let_into_a_full_queue_once() {
+        let mut queue = FairQueue::new(caps(2, 2));
+        queue.push(A, "a1").unwrap();
+        queue.push(A, "a2").unwrap();
+        queue.push(B, "b1").unwrap();
+        assert_eq!(queue.push(B, "b2"), Err(Full { item: "b2", waiting: 3, own: false }));
+        for client in 10..10 + FIRSTS as u64 - 1 {
+            queue.push(client, "other").unwrap();
+        }
+        assert_eq!(queue.push(C, "c1"), Err(Full { item: "c1", waiting: 2 + FIRSTS, own: false }));
     }
 
     #[test]
@@ -164,7 +183,6 @@ mod tests {
         assert_eq!(queue.push(A, "a3"), Err(Full { item: "a3", waiting: 2, own: true }));
         queue.push(B, "b1").unwrap();
         queue.push(B, "b2").unwrap();
-        assert_eq!(queue.push(C, "c1"), Err(Full { item: "c1", waiting: 4, own: false }));
         // What leaves makes room for its own client.
         assert_eq!(queue.pop_where(|_| true), Some("a1"));
         assert_eq!(queue.push(B, "b3"), Err(Full { item: "b3", waiting: 2, own: true }));
@@ -181,7 +199,7 @@ mod tests {
         assert_eq!(queue.push(A, "a3"), Err(Full { item: "a3", waiting: 2, own: true }));
         queue.put_back(A, "a0");
         queue.set_caps(caps(2, 64));
-        assert_eq!(queue.push(C, "c1"), Err(Full { item: "c1", waiting: 4, own: false }));
+        assert_eq!(queue.push(B, "b2"), Err(Full { item: "b2", waiting: 4, own: false }));
         assert_eq!(drain(&mut queue), ["a0", "b1", "a1", "a2"]);
     }
 

@@ -159,6 +159,14 @@ pub struct RunSpec {
     pub label: Option<String>,
 }
 
+impl RunSpec {
+    /// Bytes that its caller sent.
+    pub fn weight(&self) -> usize {
+        let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
+        self.code.len() + self.stdin.len() + files.sum::<usize>()
+    }
+}
+
 /// The one honest verdict of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -283,6 +291,15 @@ pub struct Outcome {
     /// The image that ran: `name@digest` where the digest is known.
     pub image: String,
     pub limits: Limits,
+}
+
+impl Outcome {
+    /// Bytes of memory that it takes, about.
+    pub fn weight(&self) -> usize {
+        let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
+        let names = self.skipped_files.iter().map(|file| &file.name).chain(&self.left_behind).map(String::len);
+        size_of::<Self>() + self.stdout.bytes.len() + self.stderr.bytes.len() + files.chain(names).sum::<usize>()
+    }
 }
 
 /// Bytes of each stream that a slow receiver was not given, and has not been told of yet.

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::budget::Budget;
 use crate::engine::discovery::{self, Places};
 use crate::engine::docker::DockerConnector;
 use crate::engine::health::{Health, HealthConfig, HealthHandle};
@@ -90,7 +91,7 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let (janitor, janitor_task) = Janitor::spawn(cancel.child_token());
     let leases = Leases::new(janitor, instance.id().clone());
     let pool_task = tokio::spawn(leases.pool.clone().keep(cancel.child_token()));
-    let nudged = health.clone();
+    let (nudged, budget) = (health.clone(), Budget::default());
     let (supervisor, actor) = Supervisor::spawn(Parts {
         settings: settings.clone(),
         leases,
@@ -98,12 +99,13 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         wall_check: Arc::new(Probe),
         connections: health.watch(),
         nudge: Arc::new(move || nudged.nudge()),
+        budget: budget.clone(),
     });
     let owner = Owner::new(supervisor.clone(), opened.history.clone(), health.clone(), paths.settings_file(), in_force);
     let of_batches = settings_watch.clone();
     let at_once = Arc::new(move || at_once(&of_batches.borrow()));
     let limits = Arc::new(move || settings_watch.borrow().limits());
-    let door = Door { supervisor: supervisor.clone(), limits, at_once, history: opened.history.clone() };
+    let door = Door { supervisor: supervisor.clone(), limits, at_once, history: opened.history.clone(), budget };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {

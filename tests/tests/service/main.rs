@@ -6,6 +6,7 @@ mod batch;
 mod clients;
 mod crash;
 mod damage;
+mod hoarding;
 mod killing;
 mod leftovers;
 mod pull;

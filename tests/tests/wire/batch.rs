@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use sandtray_core::budget::{Hold, KEPT};
+use sandtray_core::ipc::door::Runs;
 use sandtray_tests::scripted::{AT_ONCE, Scripted};
 use serde_json::{Value, json};
 
@@ -274,4 +276,21 @@ async fn a_client_that_closed_only_its_own_side_gets_its_batch() {
     assert_eq!(words(&session.wire.get().await), ["ok", "ok", "ok"]);
     assert_eq!(session.wire.next().await, None);
     session.ended().await;
+}
+
+#[tokio::test]
+async fn a_batch_whose_results_have_no_room_tells_so_and_delivers_what_streams() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let others: Vec<Hold> = (0..2).map(|_| product.budget().account().hold()).collect();
+    assert!(others.iter().all(|hold| hold.keeps(KEPT / 2)));
+    let runs = json!([{ "language": "py", "code": "files 100000" }, { "language": "py", "code": "say small" }]);
+    session.wire.ask(1, "code.batch", json!({ "runs": runs })).await;
+    let results = session.wire.get().await["result"]["results"].clone();
+    assert_eq!(results[0]["error"]["data"]["code"], "reply_too_large", "{results}");
+    assert_eq!(results[1]["result"]["stdout"], "small");
+    drop(others);
+    session.wire.ask(2, "code.batch", json!({ "runs": runs })).await;
+    let results = session.wire.get().await["result"]["results"].clone();
+    assert_eq!(results[0]["result"]["files"]["big"].as_str().unwrap().len(), 100_000);
 }

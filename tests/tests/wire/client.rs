@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use futures_util::future::{Fuse, FusedFuture};
+use sandtray_core::budget::Account;
+use sandtray_core::ipc::door::Runs;
 use sandtray_core::ipc::session::Link;
-use sandtray_core::ipc::{Peer, next_client, session, unix};
+use sandtray_core::ipc::{Peer, Seat, next_client, session, unix};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -63,6 +65,8 @@ impl Wire {
 pub(crate) struct Session {
     pub(crate) wire: Wire,
     pub(crate) stop: CancellationToken,
+    /// Of the process that the client is.
+    pub(crate) account: Account,
     task: JoinHandle<()>,
 }
 
@@ -88,9 +92,11 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let stop = CancellationToken::new();
-    let peer = Peer { pid: Some(7), program: Some("tester".into()) };
-    let session = session::serve(link, (next_client(), peer), product.clone(), stop.clone());
-    Session { wire: Wire::new(theirs), stop, task: tokio::spawn(session) }
+    let peer = Peer { pid: Some(7), program: Some("tester".into()), ..Peer::default() };
+    let account = product.budget().account();
+    let seat = Seat::new(account.clone());
+    let session = session::serve(link, (next_client(), peer), seat, product.clone(), stop.clone());
+    Session { wire: Wire::new(theirs), stop, account, task: tokio::spawn(session) }
 }
 
 struct Reluctant {

@@ -1,13 +1,13 @@
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use sandtray_core::ipc::{self, BindError, Listener, MAX_CONNECTIONS};
+use sandtray_core::ipc::{self, BindError, Listener, MAX_CONNECTIONS, MAX_OF_PROCESS};
 use serde_json::json;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 
 use crate::client::Wire;
+use sandtray_tests::hoarder::Hoarder;
+use sandtray_tests::rig::eventually;
 use sandtray_tests::scripted::Scripted;
 
 fn private() -> tempfile::TempDir {
@@ -127,28 +127,121 @@ async fn the_kernel_says_who_connects() {
     assert!(!path.exists());
 }
 
-#[tokio::test]
-async fn one_connection_too_many_is_told_so_and_a_place_that_frees_is_given_on() {
-    let (_root, path, serving, _product) = served().await;
-    let mut wires = Vec::new();
-    for _ in 0..MAX_CONNECTIONS {
-        let mut wire = Wire::new(UnixStream::connect(&path).await.unwrap());
-        wire.ask(1, "hello", json!({})).await;
-        wire.get().await;
-        wires.push(wire);
+async fn greeted(path: &Path) -> Wire {
+    let mut wire = Wire::new(UnixStream::connect(path).await.unwrap());
+    wire.ask(1, "hello", json!({})).await;
+    wire.get().await;
+    wire
+}
+
+/// So many connections, of as many processes as that takes.
+async fn crowd(path: &Path, mode: &str, connections: usize) -> Vec<Hoarder> {
+    let mut crowd = Vec::new();
+    for _ in 0..connections / MAX_OF_PROCESS {
+        let hoarder = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), path, mode, MAX_OF_PROCESS);
+        hoarder.until_said("open", MAX_OF_PROCESS).await;
+        crowd.push(hoarder);
     }
+    crowd
+}
+
+#[tokio::test]
+async fn whoever_has_no_place_gets_that_of_the_connection_that_was_idle_longest() {
+    let (_root, path, serving, _product) = served().await;
+    let crowd = crowd(&path, "idle", MAX_CONNECTIONS).await;
+    let closed = || crowd.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>();
+    let other = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
+    other.until_said("open", 1).await;
+    crowd[0].until_said("closed too_many_connections", 1).await;
+    // This test is the program that serves, so it has the owner's place, and nobody gives way for it.
+    let mut owner = greeted(&path).await;
+    // Its next connection takes that very place, once it is idle.
+    let again = greeted(&path).await;
+    assert_eq!(owner.get().await["error"]["data"]["code"], "too_many_connections");
+    assert_eq!(owner.next().await, None);
+    assert_eq!(closed(), 1);
+    drop((crowd, other, again));
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_gives_way_who_has_a_run_and_the_owners_program_gets_in_all_the_same() {
+    let (_root, path, serving, _product) = served().await;
+    let crowd = crowd(&path, "running", MAX_CONNECTIONS).await;
+    let refused = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
+    refused.until_said("closed too_many_connections", 1).await;
+    // This test is the program that serves.
+    let _owner = greeted(&path).await;
+    assert_eq!(crowd.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>(), 0);
+    // A place that frees is given on.
+    drop(crowd);
+    eventually("a place is free", || async {
+        let other = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
+        eventually("an answer", || async { other.said("open") + other.said("closed") > 0 }).await;
+        other.said("open") == 1
+    })
+    .await;
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn a_subscription_is_given_up_only_where_its_program_has_others() {
+    let (_root, path, serving, _product) = served().await;
+    let single = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "subscribed", 1);
+    single.until_said("open", 1).await;
+    let crowd = crowd(&path, "subscribed", MAX_CONNECTIONS - MAX_OF_PROCESS).await;
+    let last = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "subscribed", MAX_OF_PROCESS - 1);
+    last.until_said("open", MAX_OF_PROCESS - 1).await;
+    let late = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
+    late.until_said("open", 1).await;
+    crowd[0].until_said("closed too_many_connections", 1).await;
+    assert_eq!(single.said("closed"), 0);
+    drop((single, crowd, last, late));
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn one_program_has_its_share_of_the_places_and_not_more() {
+    let (_root, path, serving, product) = served().await;
+    let mut wires = Vec::new();
+    for _ in 0..MAX_OF_PROCESS {
+        wires.push(greeted(&path).await);
+    }
+    // The seventeenth would get the owner's place here, since this test is the program that serves: so twice.
+    wires.push(greeted(&path).await);
+    wires[MAX_OF_PROCESS].run(2, "hold").await;
+    product.until_running(1).await;
     let mut late = Wire::new(UnixStream::connect(&path).await.unwrap());
     assert_eq!(late.get().await["error"]["data"]["code"], "too_many_connections");
     assert_eq!(late.next().await, None);
-    wires.pop();
-    loop {
+    drop(wires.drain(..2));
+    eventually("a place is free", || async {
         let mut wire = Wire::new(UnixStream::connect(&path).await.unwrap());
         wire.ask(1, "hello", json!({})).await;
-        if wire.next().await.is_some_and(|message| message["id"] == 1) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        wire.next().await.is_some_and(|message| message["id"] == 1)
+    })
+    .await;
     drop(wires);
     serving.stop().await;
+}
+
+/// Another user can be made by root only; without root, that one's own service is spoken to is all there is to see.
+#[tokio::test]
+async fn a_client_speaks_to_no_service_of_another_user() {
+    const NOBODY: u32 = 65534;
+    let ours = private();
+    let listener = Listener::bind(&ours.path().join("s")).unwrap();
+    ipc::connect(listener.path()).await.unwrap();
+    if fs::metadata(ours.path()).unwrap().uid() != 0 {
+        return;
+    }
+    let theirs = private();
+    let (path, program) = (theirs.path().join("s"), theirs.path().join("hoard"));
+    // From where it was built another user may not be able to start it.
+    fs::copy(env!("CARGO_BIN_EXE_hoard"), &program).unwrap();
+    chown(theirs.path(), Some(NOBODY), None).unwrap();
+    let other = Hoarder::start_as(NOBODY, program.to_str().unwrap(), &path, "listens", 1);
+    other.until_said("open", 1).await;
+    let error = ipc::connect(&path).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
 }

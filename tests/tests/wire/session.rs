@@ -1,11 +1,14 @@
 use std::time::{Duration, Instant};
 
+use sandtray_core::budget::{COMING, COMING_OF_ONE, Hold};
 use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::client::{connect, connect_reluctant};
+use sandtray_core::ipc::door::Runs;
+use sandtray_tests::rig::eventually;
 use sandtray_tests::scripted::{PATIENCE, Scripted, live, pulling};
 
 #[tokio::test]
@@ -409,7 +412,6 @@ async fn a_stop_lets_runs_be_answered_first() {
     let run = session.wire.get().await["params"]["run_id"].as_str().unwrap().parse().unwrap();
     session.stop.cancel();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    use sandtray_core::ipc::door::Runs;
     assert!(product.cancel(product.clients()[0].id, run).await);
     assert_eq!(session.wire.get().await["result"]["status"], "cancelled");
     assert_eq!(session.wire.next().await, None);
@@ -422,4 +424,59 @@ async fn a_large_reply_arrives_whole() {
     let mut session = connect(&product);
     session.wire.run(1, "files 5000000").await;
     assert_eq!(session.wire.get().await["result"]["files"]["big"].as_str().unwrap().len(), 5_000_000);
+}
+
+#[tokio::test]
+async fn replies_count_until_they_are_read() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    for id in 1..=4 {
+        session.wire.run(id, "files 5000000").await;
+    }
+    let account = session.account.clone();
+    eventually("20 MB wait to be read", || async { !account.hold().may_begin() }).await;
+    for _ in 1..=4 {
+        assert_eq!(session.wire.get().await["result"]["status"], "ok");
+    }
+    eventually("nothing does", || async { account.hold().may_begin() }).await;
+}
+
+#[tokio::test]
+async fn a_long_call_that_there_is_no_room_for_is_refused_by_its_id_and_the_next_goes_on() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let others: Vec<Hold> = (0..2).map(|_| product.budget().account().hold()).collect();
+    assert!(others.iter().all(|hold| hold.coming(COMING / 2)));
+    let long = "x".repeat(1 << 20);
+    session
+        .wire
+        .raw(&format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"code.run\",\"params\":\"{long}\"}}\n"))
+        .await;
+    let refused = session.wire.get().await;
+    assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(7), &json!("queue_full")), "{refused}");
+    // What is short needs no room.
+    session.wire.run(8, "say hi").await;
+    assert_eq!(session.wire.get().await["result"]["stdout"], "hi");
+    drop(others);
+    let files = json!({ "language": "py", "code": "say hi", "files": { "long": long } });
+    session.wire.ask(9, "code.run", files).await;
+    assert_eq!(session.wire.get().await["result"]["stdout"], "hi");
+}
+
+#[tokio::test]
+async fn a_program_counts_until_its_run_is_over() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    let long = "x".repeat(5 << 20);
+    for id in 1..=3 {
+        let files = json!({ "language": "py", "code": "hold", "files": { "long": long } });
+        session.wire.ask(id, "code.run", files).await;
+        product.until_running(usize::try_from(id).unwrap()).await;
+    }
+    let room = |bytes: usize| session.account.hold().coming(bytes);
+    assert!(room(COMING_OF_ONE - 3 * (5 << 20) - 4096) && !room(COMING_OF_ONE - 3 * (5 << 20)));
+    session.wire.ask(4, "code.cancel", json!({ "request_id": 1 })).await;
+    session.wire.get().await;
+    session.wire.get().await;
+    assert!(session.account.hold().coming(COMING_OF_ONE - 2 * (5 << 20) - 4096));
 }

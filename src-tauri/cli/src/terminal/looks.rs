@@ -44,7 +44,7 @@ impl Looks {
 
     fn note(&mut self, params: &[&str]) {
         let numbers: Vec<u8> =
-            params.iter().flat_map(|param| param.split(':')).filter_map(|n| n.parse().ok()).collect();
+            params.iter().flat_map(|param| param.split(':')).filter_map(|n| n.parse::<u8>().ok()).collect();
         match numbers[..] {
             [] | [0] => *self = Self::default(),
             [39] => self.text = None,

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Hold;
 use crate::engine::{Attached, EngineError, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
@@ -54,6 +55,8 @@ pub struct Progress {
     pub missed: Missed,
     /// For the owner, who may look on.
     pub tap: Tap,
+    /// What is kept for the run, on its client's account.
+    pub hold: Hold,
 }
 
 /// What is known before the container is.

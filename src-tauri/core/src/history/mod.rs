@@ -4,6 +4,7 @@
 //! aside and reported, at the start or whenever the damage shows, and work goes on with a new one.
 
 mod query;
+mod readers;
 mod record;
 mod retention;
 mod row;
@@ -22,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::disk::SetAside;
 use crate::run::RunId;
 use crate::settings::HistorySettings;
+use readers::{Readers, Unread};
 use worker::{Answer, Command, Worker};
 
 pub use record::{
@@ -36,6 +38,7 @@ const MAX_WAITING: usize = 64;
 #[derive(Debug, Clone)]
 pub struct History {
     commands: mpsc::Sender<Command>,
+    readers: Readers,
     news: watch::Receiver<Option<SetAside>>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
@@ -59,6 +62,8 @@ pub enum HistoryError {
     File { path: PathBuf, source: io::Error },
     #[error("The history's thread cannot be started: {0}")]
     Thread(#[source] io::Error),
+    #[error("The history has too much to write just now to be read; try again.")]
+    Interrupted,
     #[error("The history is closed.")]
     Closed,
 }
@@ -78,19 +83,21 @@ impl History {
         let (commands, inbox) = mpsc::channel(MAX_WAITING);
         let (news_sender, news) = watch::channel(None);
         let (opened, is_open) = oneshot::channel();
-        let path = path.to_owned();
-        let work = move || match start(path, &settings, news_sender) {
-            Ok((worker, waits)) => {
+        let (path, readers) = (path.to_owned(), Readers::of(path));
+        let of_worker = readers.clone();
+        let work = move || match start(path, &settings, of_worker, news_sender) {
+            Ok(worker) => {
                 // Whoever opened it may be gone; then the inbox is closed and the thread ends.
                 let _ = opened.send(Ok(()));
-                worker.run(inbox, &waits);
+                worker.run(inbox);
             }
             Err(error) => drop(opened.send(Err(error))),
         };
         let thread = std::thread::Builder::new().name("history".into()).spawn(work).map_err(HistoryError::Thread)?;
         is_open.await.map_err(|_| HistoryError::Closed)??;
         let set_aside = news.borrow().clone();
-        Ok(Opened { history: Self { commands, news, thread: Arc::new(Mutex::new(Some(thread))) }, set_aside })
+        let thread = Arc::new(Mutex::new(Some(thread)));
+        Ok(Opened { history: Self { commands, readers, news, thread }, set_aside })
     }
 
     /// Returns once the run is committed: a crash of this process after that loses nothing.
@@ -100,7 +107,27 @@ impl History {
 
     /// Newest first.
     pub async fn list(&self, query: HistoryQuery) -> Result<Page, HistoryError> {
-        self.ask(|answer| Command::List(query, answer)).await
+        self.read(query, |page| page).await
+    }
+
+    /// The same, and what is made of the page on the thread that read it. Two pages are read at a time; records are written
+    /// meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file, and [`HistoryError::Interrupted`] where reading held up writing for too long.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        query: HistoryQuery,
+        then: impl FnOnce(Page) -> T + Clone + Send + 'static,
+    ) -> Result<T, HistoryError> {
+        match self.readers.read(query.clone(), then.clone()).await {
+            Ok(made) => Ok(made),
+            Err(Unread::Closed) => Err(HistoryError::Closed),
+            Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
+            // It owns the file: what is damaged it sets aside, what is gone it makes anew.
+            Err(Unread::Failed) => self.ask(|answer| Command::List(query, answer)).await.map(then),
+        }
     }
 
     pub async fn get(&self, id: RunId) -> Result<Option<RunRecord>, HistoryError> {
@@ -160,8 +187,9 @@ impl History {
 fn start(
     path: PathBuf,
     settings: &HistorySettings,
+    readers: Readers,
     news: watch::Sender<Option<SetAside>>,
-) -> Result<(Worker, tokio::runtime::Runtime), HistoryError> {
+) -> Result<Worker, HistoryError> {
     let waits = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(HistoryError::Thread)?;
-    Ok((Worker::open(path, settings, news)?, waits))
+    Worker::open(path, settings, readers, waits, news)
 }

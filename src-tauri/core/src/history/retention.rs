@@ -24,6 +24,17 @@ impl Bounds {
     }
 }
 
+/// How far over its bounds a history must be for whoever writes the next run to prune more than one step.
+const TOLERATED: u64 = 10;
+
+impl Bounds {
+    /// By more than a tenth.
+    pub(super) fn far_below(&self, totals: Stats) -> bool {
+        let over = |now: u64, bound: u64| now > bound.saturating_add(bound / TOLERATED);
+        over(totals.runs, self.runs) || over(totals.bytes, self.bytes)
+    }
+}
+
 /// A run as far as pruning cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kept {
@@ -79,6 +90,12 @@ mod tests {
         let (oldest, totals) = runs(&[400, 300, 300]);
         assert_eq!(doomed(&oldest, totals, &ROOMY, hour(4)), [0_i64; 0]);
         assert_eq!(doomed(&[], Stats::default(), &ROOMY, hour(4)), [0_i64; 0]);
+    }
+
+    #[test]
+    fn a_tenth_too_much_is_tolerated() {
+        let far = |runs, bytes| ROOMY.far_below(Stats { runs, bytes });
+        assert_eq!([far(110, 1100), far(111, 0), far(0, 1101)], [false, true, true]);
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::{mpsc, oneshot, watch};
+use futures_util::FutureExt;
+use tokio::runtime::Runtime;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::HistoryError;
+use super::readers::Readers;
 use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
 use super::retention::{self, Bounds};
 use super::schema::{self, OpenError};
@@ -25,6 +29,14 @@ const PRUNE_RUNS: u32 = 16;
 const PRUNE_BYTES: u64 = 1 << 20;
 /// Written since the last checkpoint, before a quiet moment is used for the next.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
+/// The same, before the next list waits for it: while lists are read the log can only grow.
+const LOG_BYTES: u64 = 8 << 20;
+/// The same, before a list that is being read is ended for it.
+const LONGEST_LOG_BYTES: u64 = 32 << 20;
+/// Commands in a row, before a step of tidying has its turn though more of them wait.
+const COMMANDS_IN_A_ROW: u32 = 32;
+/// How long what concerns the whole file waits for lists that are being read.
+const ALONE: Duration = Duration::from_secs(2);
 /// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
 const QUIET: Duration = Duration::from_millis(200);
 /// How often the age of runs is looked at when nothing else happens.
@@ -45,7 +57,6 @@ pub(super) enum Command {
     Close(Answer<()>),
 }
 
-#[derive(Debug)]
 pub(super) struct Worker {
     path: PathBuf,
     keep: Keep,
@@ -55,8 +66,26 @@ pub(super) struct Worker {
     set_asides: u32,
     news: watch::Sender<Option<SetAside>>,
     unwritten: u64,
+    readers: Readers,
+    /// The next moment in which nobody reads, asked for to write the log back.
+    turn: Option<Turn>,
+    waits: Runtime,
     /// A run was deleted by the owner, and words of it may still be in the index.
     purging: bool,
+    /// They are not, and may still be in the log.
+    purged: bool,
+}
+
+type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
+
+/// What the thread does next.
+enum Next {
+    Command(Command),
+    Tidy,
+    /// Nobody reads.
+    Alone(OwnedSemaphorePermit),
+    Quiet,
+    Ended,
 }
 
 /// Work that is left after a step of tidying.
@@ -70,6 +99,8 @@ impl Worker {
     pub(super) fn open(
         path: PathBuf,
         settings: &HistorySettings,
+        readers: Readers,
+        waits: Runtime,
         news: watch::Sender<Option<SetAside>>,
     ) -> Result<Self, HistoryError> {
         let mut worker = Self {
@@ -80,54 +111,88 @@ impl Worker {
             set_asides: 0,
             news,
             unwritten: 0,
+            readers,
+            turn: None,
+            waits,
             purging: false,
+            purged: false,
         };
         worker.opened()?;
         Ok(worker)
     }
 
     /// Ends after [`Command::Close`], or once nobody holds a handle.
-    pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>, waits: &tokio::runtime::Runtime) {
-        let mut tidy = Tidy::More;
+    pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let (mut tidy, mut in_a_row) = (Tidy::More, 0);
         loop {
-            let command = match (tidy, commands.try_recv()) {
-                (_, Ok(command)) => Some(command),
-                (_, Err(mpsc::error::TryRecvError::Disconnected)) => break,
-                (Tidy::More, Err(mpsc::error::TryRecvError::Empty)) => None,
-                (Tidy::Done, Err(mpsc::error::TryRecvError::Empty)) => {
-                    let wait = if self.unwritten > CHECKPOINT_BYTES { QUIET } else { IDLE };
-                    match waits.block_on(async { tokio::time::timeout(wait, commands.recv()).await }) {
-                        Ok(Some(command)) => Some(command),
-                        Ok(None) => break,
-                        Err(_) => {
-                            self.checkpoint(Checkpoint::Passive);
-                            None
-                        }
-                    }
-                }
-            };
-            match command {
-                Some(Command::Close(answer)) => {
+            let next = self.next(&mut commands, tidy);
+            match next {
+                Next::Command(Command::Close(answer)) => {
                     commands.close();
-                    let _ = answer.send(self.close());
+                    let _ = answer.send(self.close_for_good());
                     return;
                 }
-                Some(command) => tidy = self.answer(command),
-                None => tidy = self.tidy(),
+                Next::Command(command) => {
+                    tidy = self.answer(command);
+                    in_a_row += 1;
+                    if in_a_row == COMMANDS_IN_A_ROW {
+                        (tidy, in_a_row) = (self.tidy(), 0);
+                    }
+                }
+                Next::Tidy => (tidy, in_a_row) = (self.tidy(), 0),
+                Next::Alone(alone) => self.write_back(&alone),
+                Next::Quiet => {
+                    self.ask_for_turn();
+                    tidy = Tidy::More;
+                }
+                Next::Ended => break,
+            }
+            if self.unwritten > LOG_BYTES {
+                self.ask_for_turn();
+            }
+            if self.unwritten > LONGEST_LOG_BYTES {
+                self.readers.interrupt();
             }
         }
-        if let Err(error) = self.close() {
+        if let Err(error) = self.close_for_good() {
             tracing::warn!("the history did not close cleanly: {error}");
         }
+    }
+
+    fn next(&mut self, commands: &mut mpsc::Receiver<Command>, tidy: Tidy) -> Next {
+        if let Some(granted) = self.turn.as_mut().and_then(|turn| turn.now_or_never()) {
+            self.turn = None;
+            return granted.map_or(Next::Ended, Next::Alone);
+        }
+        match (commands.try_recv(), tidy) {
+            (Ok(command), _) => return Next::Command(command),
+            (Err(mpsc::error::TryRecvError::Disconnected), _) => return Next::Ended,
+            (Err(mpsc::error::TryRecvError::Empty), Tidy::More) => return Next::Tidy,
+            (Err(mpsc::error::TryRecvError::Empty), Tidy::Done) => {}
+        }
+        let wait = if self.unwritten > CHECKPOINT_BYTES && self.turn.is_none() { QUIET } else { IDLE };
+        let turn = &mut self.turn;
+        let next = self.waits.block_on(async {
+            tokio::select! {
+                biased;
+                granted = granted(turn) => granted.map_or(Next::Ended, Next::Alone),
+                command = commands.recv() => command.map_or(Next::Ended, Next::Command),
+                () = tokio::time::sleep(wait) => Next::Quiet,
+            }
+        });
+        if matches!(next, Next::Alone(_)) {
+            self.turn = None;
+        }
+        next
     }
 
     /// A caller that has gone away does not need its answer; what it asked for is done all the same.
     fn answer(&mut self, command: Command) -> Tidy {
         match command {
             Command::Record(record, answer) => {
+                let added = store::weight(&record);
                 let _ = answer.send(self.record(*record));
-                // One step for each record: pruning keeps up even where there is never a quiet moment.
-                self.prune();
+                self.make_up_for(added);
             }
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
             Command::Get(id, answer) => drop(answer.send(self.with(|store| store.get(id)))),
@@ -153,7 +218,22 @@ impl Worker {
         self.with(|store| store.insert(&record))
     }
 
+    /// Pruning keeps up with what is written even where there is never a quiet moment.
+    fn make_up_for(&mut self, added: u64) {
+        let mut pruned = 0;
+        while let Some(bytes) = self.prune() {
+            pruned += bytes;
+            let far = self.with(|store| store.stats()).is_ok_and(|totals| self.bounds.far_below(totals));
+            // More than was added, so that it comes to an end; not all that is too much, which may be a lot.
+            if !far || pruned > added + PRUNE_BYTES {
+                return;
+            }
+        }
+    }
+
     fn delete(&mut self, id: RunId) -> Result<bool, HistoryError> {
+        // Its log is written back at once, and that it can be only while nobody reads.
+        let _alone = self.alone();
         let deleted = self.with(|store| store.delete(id))?;
         if deleted {
             self.with(|store| store.begin_purge())?;
@@ -164,6 +244,7 @@ impl Worker {
 
     /// Starts a new file: nothing of the old one is left anywhere.
     fn clear(&mut self) -> Result<(), HistoryError> {
+        let _alone = self.alone();
         self.close()?;
         for path in [&self.path, &disk::appended(&self.path, "-wal"), &disk::appended(&self.path, "-shm")] {
             match std::fs::remove_file(path) {
@@ -178,7 +259,27 @@ impl Worker {
 
     fn close(&mut self) -> Result<(), HistoryError> {
         // SQLite writes the log into the database and removes it when the last connection closes.
+        self.readers.retire();
         self.store.take().map_or(Ok(()), Store::close).map_err(HistoryError::from)
+    }
+
+    fn close_for_good(&mut self) -> Result<(), HistoryError> {
+        let _alone = self.alone();
+        self.readers.close();
+        self.close()
+    }
+
+    /// Waits for the lists that are being read, with a bound; while the permit is held none is read.
+    fn alone(&mut self) -> Option<OwnedSemaphorePermit> {
+        // One that is asked for already stands first in the line.
+        let turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
+        self.waits.block_on(async { tokio::time::timeout(ALONE, turn).await.ok()?.ok() })
+    }
+
+    fn ask_for_turn(&mut self) {
+        if (self.unwritten > 0 || self.purged) && self.turn.is_none() {
+            self.turn = Some(Box::pin(self.readers.turn()));
+        }
     }
 
     /// Does `work`. Where that meets damage, the file is set aside and the work is done once more, on a new one.
@@ -210,6 +311,7 @@ impl Worker {
                 Err(Refusal::Failed(error)) => return Err(error),
                 Ok(store) => store,
             };
+            self.readers.retire();
             self.store = Some(store);
         }
         self.store.as_mut().ok_or(HistoryError::Closed)
@@ -217,6 +319,8 @@ impl Worker {
 
     fn set_aside(&mut self, reason: String) -> Result<(), HistoryError> {
         // Closed first: Windows renames no open file, and closing keeps the log with its database.
+        let _alone = self.alone();
+        self.readers.retire();
         self.store = None;
         if self.set_asides == MAX_SET_ASIDE {
             return Err(HistoryError::Unusable(reason));
@@ -231,7 +335,7 @@ impl Worker {
 
     /// One step of what can wait: pruning, then merging the word index, then giving pages back.
     fn tidy(&mut self) -> Tidy {
-        if self.prune() == Tidy::More {
+        if self.prune().is_some() {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
@@ -242,7 +346,8 @@ impl Worker {
             }
             Ok(false) => {
                 if std::mem::take(&mut self.purging) {
-                    self.checkpoint(Checkpoint::Truncate);
+                    self.purged = true;
+                    self.ask_for_turn();
                 }
                 Tidy::Done
             }
@@ -254,15 +359,16 @@ impl Worker {
     }
 
     /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
-    fn checkpoint(&mut self, how: Checkpoint) {
+    fn write_back(&mut self, _nobody_reads: &OwnedSemaphorePermit) {
+        let how = if std::mem::take(&mut self.purged) { Checkpoint::Truncate } else { Checkpoint::Passive };
         self.unwritten = 0;
         if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {
             tracing::warn!("the history's log could not be written back: {error}");
         }
     }
 
-    /// One step. [`Tidy::More`] where there may be more to do.
-    fn prune(&mut self) -> Tidy {
+    /// One step. The bytes that went with it; none where there was nothing to prune.
+    fn prune(&mut self) -> Option<u64> {
         let (bounds, now) = (self.bounds, SystemTime::now());
         let pruned = self.with(|store| {
             let oldest = store.oldest(PRUNE_RUNS)?;
@@ -280,16 +386,24 @@ impl Worker {
             Ok((step.len(), bytes))
         });
         match pruned {
-            Ok((0, _)) => Tidy::Done,
+            Ok((0, _)) => None,
             Ok((_, bytes)) => {
                 self.unwritten += bytes;
-                Tidy::More
+                Some(bytes)
             }
             Err(error) => {
                 tracing::warn!("the history could not be pruned: {error}");
-                Tidy::Done
+                None
             }
         }
+    }
+}
+
+/// Never, where none was asked for.
+async fn granted(turn: &mut Option<Turn>) -> Result<OwnedSemaphorePermit, AcquireError> {
+    match turn {
+        Some(turn) => turn.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -7,9 +7,10 @@ use tokio::io::AsyncWrite;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::call;
+use super::call::{self, Wanted};
 use super::door::Runs;
-use super::outbox::{Answered, Outbox};
+use super::outbox::{Answered, Outbox, line};
+use crate::budget::{Account, Hold};
 use crate::error::RunError;
 use crate::protocol::batch::{BatchReply, Finished, Item, Results};
 use crate::protocol::reply::{About, RunReply};
@@ -29,6 +30,9 @@ pub(super) struct Batch<D, W> {
     /// Ends those that were started and keeps the others from starting.
     pub(super) cancel: CancellationToken,
     pub(super) answered: Answered,
+    /// Of the programs that were not started yet, and of the results until the last has ended.
+    pub(super) hold: Hold,
+    pub(super) account: Account,
 }
 
 /// A run of a batch that is over.
@@ -41,9 +45,15 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
     pub(super) async fn answer(mut self) {
         let specs = std::mem::take(&mut self.specs);
         let (id, outbox, answered) = (self.id.clone(), Arc::clone(&self.outbox), self.answered.clone());
+        let hold = self.hold.clone();
         let reply = self.perform(specs).await;
+        hold.going(reply.bytes());
+        let reply = || {
+            let (reply, _hold) = (reply, hold);
+            line(&Response::new(&id, Ok(reply)))
+        };
         // A client that is gone is the session's to notice.
-        let _ = outbox.answer(&Response::new(&id, Ok(reply)), &answered).await;
+        let _ = outbox.answer(reply, &answered).await;
     }
 
     async fn perform(self, specs: Vec<RunSpec>) -> BatchReply {
@@ -67,7 +77,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
             if !ended.good {
                 failed.get_or_insert(index);
             }
-            results.put(index, ended.item);
+            let item = ended.item;
+            let kept = results.bytes_with(&item);
+            let room = kept.is_none_or(|bytes| batch.hold.keeps(bytes));
+            results.put(index, if room { item } else { Item::no_room(index, batch.stream) });
         }
         results.finish(|| not_started(batch.cancel.is_cancelled(), failed))
     }
@@ -76,10 +89,13 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
     async fn one(self: Arc<Self>, index: usize, spec: RunSpec) -> Ended {
         let about = About { request_id: &self.id, index: Some(index), run_id: spec.id };
         let (client, outbox) = (self.client.clone(), self.outbox.as_ref());
-        let result = call::perform(&self.door, client, outbox, about, spec, self.stream, &self.cancel).await;
+        let kept = self.account.hold();
+        let wanted = Wanted { spec, stream: self.stream, hold: kept.clone() };
+        let result = call::perform(&self.door, client, outbox, about, wanted, &self.cancel).await;
         let good = matches!(&result, Ok(Outcome { status: Status::Ok, .. }));
         let item = Item::of(result.as_ref().map(|outcome| RunReply::new(about.run_id, outcome)).map_err(Into::into));
         drop(result);
+        kept.going(item.bytes());
         if self.stream {
             let _ = self.outbox.send(&Notification::new("code.result", Finished { about, item: &item })).await;
         }

@@ -12,7 +12,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::door::Runs;
-use super::outbox::{Answered, Gone, Outbox};
+use super::outbox::{Answered, Gone, Outbox, line};
+use crate::budget::Hold;
 use crate::engine::EngineState;
 use crate::error::RunError;
 use crate::event::{ImageState, Snapshot};
@@ -24,6 +25,8 @@ use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
 const OUTPUT_CHUNKS: usize = 64;
+/// What an engine hands over at once, at most.
+const CHUNK: usize = 32 << 10;
 /// How often a caller that waits is told why. A run that starts sooner is told nothing.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
 /// A cancel that follows right behind its run can arrive before the run is known; at this distance it knocks.
@@ -38,18 +41,33 @@ pub(super) struct Call<D, W> {
     pub(super) stream: bool,
     pub(super) cancel: CancellationToken,
     pub(super) answered: Answered,
+    /// Of what the call keeps: its program, then its result.
+    pub(super) hold: Hold,
 }
 
 impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
     pub(super) async fn answer(self) {
         let run = self.spec.id;
-        let Self { door, client, outbox, id, spec, stream, cancel, answered } = self;
+        let Self { door, client, outbox, id, spec, stream, cancel, answered, hold } = self;
         let about = About { request_id: &id, index: None, run_id: run };
-        let result = perform(&door, client, &outbox, about, spec, stream, &cancel).await;
-        let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
+        let kept = hold.clone();
+        let result = perform(&door, client, &outbox, about, Wanted { spec, stream, hold }, &cancel).await;
+        let reply = || {
+            // Both end with the line: from then on the outbox holds it, and nothing else is there of the result.
+            let (result, _kept) = (result, kept);
+            let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
+            line(&Response::new(&id, reply))
+        };
         // A client that is gone is the session's to notice.
-        let _ = outbox.answer(&Response::new(&id, reply), &answered).await;
+        let _ = outbox.answer(reply, &answered).await;
     }
+}
+
+/// A run, whether its client is told of it on the way, and what is kept for it.
+pub(super) struct Wanted {
+    pub(super) spec: RunSpec,
+    pub(super) stream: bool,
+    pub(super) hold: Hold,
 }
 
 /// The run to its end, which comes early once `cancel` is cancelled.
@@ -58,16 +76,17 @@ pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     client: Client,
     outbox: &Outbox<W>,
     about: About<'_>,
-    spec: RunSpec,
-    stream: bool,
+    wanted: Wanted,
     cancel: &CancellationToken,
 ) -> Result<Outcome, RunError> {
     let id = client.id;
+    let Wanted { spec, stream, hold } = wanted;
+    let progress = Progress { hold, ..Progress::default() };
     let run = async {
         if stream {
-            streamed(door, client, outbox, about, spec).await
+            streamed(door, client, outbox, about, spec, progress).await
         } else {
-            door.run(spec, client, Progress::default()).await
+            door.run(spec, client, progress).await
         }
     };
     tokio::pin!(run);
@@ -98,7 +117,9 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     outbox: &Outbox<W>,
     about: About<'_>,
     spec: RunSpec,
+    progress: Progress,
 ) -> Result<Outcome, RunError> {
+    let hold = progress.hold.clone();
     let (started, has_started) = oneshot::channel();
     let (output, chunks) = mpsc::channel(OUTPUT_CHUNKS);
     let missed = Missed::default();
@@ -115,14 +136,22 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
         ticks: ticks(),
     };
     let run = async {
-        let result = door
-            .run(spec, client, Progress { started: Some(started), output: Some(output), missed, ..Progress::default() })
-            .await;
+        let progress = Progress { started: Some(started), output: Some(output), missed, ..progress };
+        let result = door.run(spec, client, progress).await;
+        if let Ok(outcome) = &result {
+            hold.going(outcome.weight() + untold(outcome));
+        }
         over.cancel();
         result
     };
     let (result, _) = tokio::join!(run, teller.tell(&over));
     result
+}
+
+/// Bytes of output that may still wait to be told, beside the outcome.
+fn untold(outcome: &Outcome) -> usize {
+    let produced = usize::try_from(outcome.stdout.produced.saturating_add(outcome.stderr.produced));
+    produced.unwrap_or(usize::MAX).min(OUTPUT_CHUNKS * CHUNK)
 }
 
 fn ticks() -> Interval {

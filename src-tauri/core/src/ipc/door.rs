@@ -2,16 +2,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 
+use crate::budget::{Budget, Hold};
 use crate::error::RunError;
 use crate::event::Snapshot;
-use crate::history::{History, HistoryQuery};
+use crate::history::{History, HistoryQuery, Page};
 use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
+
+/// How often one client process may read a list, which costs more than a call does and would slow down everybody's.
+const LIST_EVERY: Duration = Duration::from_millis(20);
 
 /// The product as a session sees it. A trait, so that a session can be tested without an engine.
 pub trait Runs: Clone + Send + Sync + 'static {
@@ -34,8 +39,15 @@ pub trait Runs: Clone + Send + Sync + 'static {
     /// How many runs of one batch are worth handing over at once; more would only wait, or be refused.
     fn at_once(&self) -> usize;
 
-    /// `{runs, next}`: figures of past runs, neither code nor output.
-    fn history(&self, request: HistoryRequest) -> impl Future<Output = Result<Value, RunError>> + Send;
+    /// `{runs, next}`: figures of past runs, neither code nor output. `hold` counts it from when it is read.
+    fn history(
+        &self,
+        request: HistoryRequest,
+        hold: Hold,
+    ) -> impl Future<Output = Result<Box<RawValue>, RunError>> + Send;
+
+    /// Of all that is kept for clients.
+    fn budget(&self) -> Budget;
 }
 
 /// The real one.
@@ -45,6 +57,7 @@ pub struct Door {
     pub limits: Arc<dyn Fn() -> Limits + Send + Sync>,
     pub at_once: Arc<dyn Fn() -> usize + Send + Sync>,
     pub history: History,
+    pub budget: Budget,
 }
 
 impl fmt::Debug for Door {
@@ -74,11 +87,24 @@ impl Runs for Door {
         (self.at_once)()
     }
 
-    async fn history(&self, request: HistoryRequest) -> Result<Value, RunError> {
+    fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
+    async fn history(&self, request: HistoryRequest, hold: Hold) -> Result<Box<RawValue>, RunError> {
         let fault = |_| RunError::invalid("before", "`before` is not the `next` of another page.");
         let before = request.before.map(|text| text.parse().map_err(fault)).transpose()?;
+        hold.turn(LIST_EVERY).await;
         let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
-        let page = self.history.list(query).await.map_err(|error| RunError::Internal(error.to_string()))?;
-        Ok(json!(page))
+        let read = move |page: Page| {
+            let page = to_raw_value(&page).map_err(|error| RunError::Internal(error.to_string()))?;
+            // Of the pages that many ask for at once, as many are made as clients take.
+            if !hold.may_begin() {
+                return Err(RunError::NoRoom { own: true });
+            }
+            hold.going(page.get().len());
+            Ok(page)
+        };
+        self.history.read(query, read).await.map_err(|error| RunError::Internal(error.to_string()))?
     }
 }

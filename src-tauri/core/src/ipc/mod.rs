@@ -5,7 +5,11 @@ mod batch;
 mod call;
 pub mod door;
 mod outbox;
+mod places;
+#[cfg(unix)]
+mod process;
 pub mod session;
+mod status;
 #[cfg(unix)]
 pub mod unix;
 #[cfg(windows)]
@@ -13,27 +17,23 @@ pub mod windows;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::error::ErrorObject;
 use crate::protocol::{Id, Response};
 use crate::run::ClientId;
 
+pub use places::{MAX_CONNECTIONS, MAX_OF_PROCESS, Process, Seat};
+use places::{Places, Refused};
 #[cfg(unix)]
 pub use unix::{Listener, connect};
 #[cfg(windows)]
 pub use windows::{Listener, connect};
 
-/// Connections at once. Each may hold one frame of [`crate::codec::MAX_FRAME`] while it arrives.
-pub const MAX_CONNECTIONS: usize = 64;
 /// How long to leave the door alone when the system refuses to open it, for want of file descriptors say.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -57,6 +57,8 @@ pub enum BindError {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Peer {
     pub pid: Option<u32>,
+    /// None where the kernel does not tell.
+    pub process: Option<Process>,
     /// The file name of the program.
     pub program: Option<String>,
 }
@@ -67,56 +69,10 @@ pub fn next_client() -> ClientId {
     ClientId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The connections of one listener, and the places left for more.
-struct Connections {
-    places: Arc<Semaphore>,
-    sessions: JoinSet<()>,
-}
-
-impl Connections {
-    fn new() -> Self {
-        Self { places: Arc::new(Semaphore::new(MAX_CONNECTIONS)), sessions: JoinSet::new() }
-    }
-
-    fn place(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
-    }
-
-    fn add(&mut self, place: tokio::sync::OwnedSemaphorePermit, session: impl Future<Output = ()> + Send + 'static) {
-        self.sessions.spawn(async move {
-            session.await;
-            drop(place);
-        });
-    }
-
-    /// Reads the results of those that ended. Never ready while there is none, so it can stand in a `select!`.
-    async fn reap(&mut self) {
-        match self.sessions.join_next().await {
-            Some(Ok(())) => {}
-            Some(Err(error)) if error.is_panic() => tracing::error!(%error, "a connection failed"),
-            Some(Err(_)) => {}
-            None => std::future::pending().await,
-        }
-    }
-
-    /// Waits for the sessions, which end by themselves once their token is cancelled; one that is stuck in a write to a
-    /// client that does not read is not waited for.
-    async fn finish(mut self) {
-        let ended = async {
-            while !self.sessions.is_empty() {
-                self.reap().await;
-            }
-        };
-        if timeout(FAREWELL + ACCEPT_PAUSE, ended).await.is_err() {
-            self.sessions.shutdown().await;
-        }
-    }
-}
-
-/// What a client is told that comes when every place is taken.
-fn turned_away() -> Vec<u8> {
+/// What a client is told that finds no place.
+fn turned_away(refused: Refused) -> Vec<u8> {
     let id = Id::null();
-    let response = Response::<()>::new(&id, Err(ErrorObject::too_many_connections(MAX_CONNECTIONS)));
+    let response = Response::<()>::new(&id, Err(ErrorObject::too_many_connections(refused.message())));
     outbox::line(&response).unwrap_or_default()
 }
 

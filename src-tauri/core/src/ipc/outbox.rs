@@ -9,7 +9,11 @@ use tokio::io::AsyncWrite;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Account;
 use crate::codec::{WRITE_STALL, write_frame};
+
+/// A message from here on counts on its client's account while it is written.
+const COUNTED: usize = 64 << 10;
 
 /// The client does not take what it is sent, now or ever again.
 #[derive(Debug)]
@@ -28,12 +32,13 @@ impl Answered {
 #[derive(Debug)]
 pub(super) struct Outbox<W> {
     writer: Mutex<W>,
+    account: Account,
     broken: CancellationToken,
 }
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
-    pub(super) fn new(writer: W) -> Self {
-        Self { writer: Mutex::new(writer), broken: CancellationToken::new() }
+    pub(super) fn new(writer: W, account: Account) -> Self {
+        Self { writer: Mutex::new(writer), account, broken: CancellationToken::new() }
     }
 
     /// Resolves once a write has failed, or stalled past its bound.
@@ -42,22 +47,31 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     pub(super) async fn send(&self, message: &impl Serialize) -> Result<(), Gone> {
-        self.write(message, || ()).await
+        self.write(|| line(message), || ()).await
     }
 
     /// The reply to a request. The client may use the id again as soon as it has read it, which is sooner than a write is
     /// known to have ended: so the mark comes first, when nothing else can be written before the reply any more.
-    pub(super) async fn answer(&self, reply: &impl Serialize, answered: &Answered) -> Result<(), Gone> {
+    /// `reply` is what the line is made of, and is let go of when it is made.
+    pub(super) async fn answer(
+        &self,
+        reply: impl FnOnce() -> Option<Vec<u8>>,
+        answered: &Answered,
+    ) -> Result<(), Gone> {
         self.write(reply, || answered.0.store(true, Ordering::Release)).await
     }
 
-    async fn write(&self, message: &impl Serialize, before: impl FnOnce()) -> Result<(), Gone> {
+    async fn write(&self, encode: impl FnOnce() -> Option<Vec<u8>>, before: impl FnOnce()) -> Result<(), Gone> {
         // Encoded with the lock held: of all the replies that wait for a slow reader, one at a time is text.
         let mut writer = self.writer.lock().await;
         if self.broken.is_cancelled() {
             return Err(Gone);
         }
-        let Some(line) = line(message) else { return Err(Gone) };
+        let Some(line) = encode() else { return Err(Gone) };
+        let hold = (line.len() >= COUNTED).then(|| self.account.hold());
+        if let Some(hold) = &hold {
+            hold.going(line.len());
+        }
         before();
         write_frame(&mut *writer, &line, WRITE_STALL).await.map_err(|error| {
             tracing::debug!(%error, "a client is gone");

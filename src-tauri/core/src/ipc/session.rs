@@ -11,14 +11,16 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Batch;
 use super::call::Call;
 use super::door::Runs;
 use super::outbox::{Answered, Gone, Outbox};
-use super::{FAREWELL, Peer};
+use super::places::Seat;
+use super::{FAREWELL, Peer, status};
+use crate::budget::Hold;
 use crate::codec::{Frame, Frames, MAX_FRAME};
 use crate::error::RunError;
 use crate::event::Snapshot;
@@ -28,10 +30,16 @@ use crate::protocol::capability::{Capability, capabilities};
 use crate::protocol::error::ErrorObject;
 use crate::protocol::request::{self, CancelTarget, RunRequest};
 use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, PROTOCOL, Response};
-use crate::run::{Client, ClientId, RunId};
+use crate::run::{Client, ClientId, RunId, RunSpec};
 
 /// Runs of one connection at once, waiting ones too. A batch counts as all its runs until it is answered.
 pub const MAX_RUNS: usize = 64;
+/// A program larger than this counts on its client's account until its run ends.
+const COUNTED: usize = 64 << 10;
+/// How long a client may have a connection and never ask anything. After its first request it may be silent for ever.
+pub const FIRST_WORD: Duration = Duration::from_secs(600);
+/// A connection that is closed is told why, if it takes that in this time.
+const LAST_WORD: Duration = Duration::from_millis(500);
 /// After end-of-file: how often to look whether the client closed everything or only its own side.
 const HANGUP_EVERY: Duration = Duration::from_millis(200);
 
@@ -44,7 +52,7 @@ pub struct Link<R, W> {
 
 /// Serves until the client is gone, or has closed its side and got its replies, or `stop` is cancelled and the runs are
 /// answered. Returning drops the runs that are left, which cancels them.
-pub async fn serve<D, R, W>(link: Link<R, W>, client: (ClientId, Peer), door: D, stop: CancellationToken)
+pub async fn serve<D, R, W>(link: Link<R, W>, client: (ClientId, Peer), seat: Seat, door: D, stop: CancellationToken)
 where
     D: Runs,
     R: AsyncRead + Unpin,
@@ -56,13 +64,15 @@ where
     let session = Session {
         door,
         client: Client { id, name, pid: peer.pid, program: peer.program },
-        outbox: Arc::new(Outbox::new(link.writer)),
+        outbox: Arc::new(Outbox::new(link.writer, seat.account.clone())),
         runs: JoinSet::new(),
         live: HashMap::new(),
         snapshots,
         told: None,
+        seat,
     };
-    session.serve(Frames::new(link.reader), link.hung_up, stop).await;
+    let frames = Frames::of_client(link.reader, session.seat.account.clone());
+    session.serve(frames, link.hung_up, stop).await;
 }
 
 struct Session<D, W> {
@@ -74,6 +84,7 @@ struct Session<D, W> {
     snapshots: watch::Receiver<Snapshot>,
     /// The capabilities that a subscriber was told of last; none while nobody subscribed.
     told: Option<Vec<Capability>>,
+    seat: Seat,
 }
 
 /// A request whose task goes on. Its id and its places are free once it is answered.
@@ -96,20 +107,38 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let outbox = Arc::clone(&self.outbox);
         let mut reading = true;
         let mut farewell: Option<Instant> = None;
+        let mut first_word = Some(Instant::now() + FIRST_WORD);
         while reading || !self.runs.is_empty() {
             let step = tokio::select! {
                 () = outbox.broken() => break,
                 frame = frames.next(), if reading => match frame {
-                    Ok(Some(frame)) => self.frame(frame).await,
+                    Ok(Some(frame)) => {
+                        first_word = None;
+                        self.seat.active(self.runs.len());
+                        let done = self.frame(frame, frames.take_hold()).await;
+                        self.seat.active(self.runs.len());
+                        done
+                    }
                     Ok(None) if hung_up() => break,
                     Ok(None) => {
                         reading = false;
                         Ok(())
                     }
-                    Err(_) => break,
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection broke");
+                        break;
+                    }
                 },
                 Some(done) = self.runs.join_next_with_id(), if !self.runs.is_empty() => self.ended(done).await,
                 changed = self.snapshots.changed(), if self.told.is_some() => self.changed(changed.is_ok()).await,
+                () = self.seat.asked_to_leave() => {
+                    self.last_word(ErrorObject::gave_way()).await;
+                    break;
+                }
+                () = sleep_until(first_word.unwrap_or_else(Instant::now)), if first_word.is_some() => {
+                    self.last_word(ErrorObject::no_word(FIRST_WORD.as_secs())).await;
+                    break;
+                }
                 () = stop.cancelled(), if farewell.is_none() => {
                     reading = false;
                     farewell = Some(Instant::now() + FAREWELL);
@@ -131,18 +160,23 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.runs.shutdown().await;
     }
 
-    async fn frame(&mut self, frame: Frame) -> Result<(), Gone> {
+    /// `hold` is what the frame holds of the budget, if it is a long one.
+    async fn frame(&mut self, frame: Frame, hold: Option<Hold>) -> Result<(), Gone> {
         let line = match frame {
             Frame::Line(line) => line,
+            Frame::NoRoom(beginning) => {
+                let error = RunError::NoRoom { own: !self.seat.account.has_room() };
+                return self.refuse(&protocol::id_in_beginning(&beginning), error.into()).await;
+            }
             Frame::TooLong => return self.refuse(&Id::null(), ErrorObject::message_too_long(MAX_FRAME)).await,
         };
         match protocol::parse(&line) {
-            Ok(message) => self.message(message).await,
+            Ok(message) => self.message(message, hold).await,
             Err(refusal) => self.refuse(&refusal.id, refusal.error).await,
         }
     }
 
-    async fn message(&mut self, message: Message<'_>) -> Result<(), Gone> {
+    async fn message(&mut self, message: Message<'_>, hold: Option<Hold>) -> Result<(), Gone> {
         let Message { id, method, params } = message;
         let Some(id) = id else {
             // A notification gets no answer, so only what is done for its effect makes sense as one.
@@ -152,11 +186,11 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             return Ok(());
         };
         match method.as_str() {
-            CODE_RUN => match self.start(&id, params) {
+            CODE_RUN => match self.start(&id, params, hold) {
                 Ok(()) => Ok(()),
                 Err(error) => self.refuse(&id, error).await,
             },
-            CODE_BATCH => match self.start_batch(&id, params) {
+            CODE_BATCH => match self.start_batch(&id, params, hold) {
                 Ok(()) => Ok(()),
                 Err(error) => self.refuse(&id, error).await,
             },
@@ -165,8 +199,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 self.reply(&id, answer.map(|cancelled| json!({ "cancelled": cancelled }))).await
             }
             "code.history" => {
+                let hold = self.seat.account.hold();
                 let answer = match request::history(params) {
-                    Ok(request) => self.door.history(request).await,
+                    Ok(request) => self.door.history(request, hold.clone()).await,
                     Err(error) => Err(error),
                 };
                 self.reply(&id, answer).await
@@ -178,15 +213,19 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             "subscribe" => {
                 let capabilities = self.capabilities();
                 self.told = Some(capabilities.clone());
+                self.seat.subscribed();
                 self.reply(&id, Ok(json!({ "capabilities": capabilities }))).await
             }
-            "status" => self.reply(&id, Ok(self.status())).await,
+            "status" => {
+                let status = status::of(&self.snapshots.borrow());
+                self.reply(&id, Ok(status)).await
+            }
             _ => self.refuse(&id, ErrorObject::method_not_found(&method)).await,
         }
     }
 
     /// Starts a run; its reply comes when it is over.
-    fn start(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), ErrorObject> {
+    fn start(&mut self, id: &Id, params: Option<&RawValue>, hold: Option<Hold>) -> Result<(), ErrorObject> {
         // Before the parameters are looked at: for an agent the method does not exist while it is off.
         if !self.snapshots.borrow().enabled {
             return Err(RunError::Off.into());
@@ -195,6 +234,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         let stream = request.stream;
         let spec = policy::spec(request, &self.door.limits(), RunId::generate())?;
         self.admit(id, 1)?;
+        let hold = self.keep(hold, spec.weight())?;
         let answered = Answered::default();
         let cancel = CancellationToken::new();
         let live =
@@ -208,6 +248,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             stream,
             cancel,
             answered,
+            hold,
         };
         let task = self.runs.spawn(call.answer());
         self.live.insert(task.id(), live);
@@ -215,7 +256,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
     }
 
     /// Starts the runs of a batch, once all of them may be; its reply comes when the last is over.
-    fn start_batch(&mut self, id: &Id, params: Option<&RawValue>) -> Result<(), ErrorObject> {
+    fn start_batch(&mut self, id: &Id, params: Option<&RawValue>, hold: Option<Hold>) -> Result<(), ErrorObject> {
         if !self.snapshots.borrow().enabled {
             return Err(RunError::Off.into());
         }
@@ -226,6 +267,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         };
         let specs = runs.into_iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
         self.admit(id, specs.len())?;
+        let hold = self.keep(hold, specs.iter().map(RunSpec::weight).sum())?;
         let at_once = self.door.at_once();
         let cancel = CancellationToken::new();
         let runs = specs.iter().map(|spec| spec.id).collect();
@@ -242,6 +284,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             stream,
             cancel,
             answered,
+            hold,
+            account: self.seat.account.clone(),
         };
         let task = self.runs.spawn(batch.answer());
         self.live.insert(task.id(), live);
@@ -265,8 +309,16 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         Ok(())
     }
 
+    /// What a call keeps of the budget: that of its frame, as far as the program needs it.
+    fn keep(&self, hold: Option<Hold>, bytes: usize) -> Result<Hold, RunError> {
+        let hold = hold.unwrap_or_else(|| self.seat.account.hold());
+        let kept = hold.coming(if bytes > COUNTED { bytes } else { 0 });
+        kept.then_some(hold).ok_or_else(|| RunError::NoRoom { own: !self.seat.account.has_room() })
+    }
+
     /// A run of ours that failed by a fault in our own code takes nothing else with it, and is answered.
     async fn ended(&mut self, done: Result<(task::Id, ()), JoinError>) -> Result<(), Gone> {
+        self.seat.active(self.runs.len());
         let id = match &done {
             Ok((id, ())) => *id,
             Err(error) => error.id(),
@@ -330,23 +382,13 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.outbox.send(&note).await
     }
 
-    /// What the command line shows its owner. Nothing in here can be changed over this connection.
-    fn status(&self) -> serde_json::Value {
-        let snapshot = self.snapshots.borrow();
-        json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "pid": std::process::id(),
-            "capability": { "name": CODE_RUN, "enabled": snapshot.enabled },
-            "engine": engine(&snapshot),
-            "images": snapshot.images,
-            "running": snapshot.running,
-            "queued": snapshot.queued,
-            "warm": snapshot.warm,
-        })
-    }
-
     async fn reply<T: Serialize>(&self, id: &Id, answer: Result<T, RunError>) -> Result<(), Gone> {
         self.outbox.send(&Response::new(id, answer.map_err(ErrorObject::from))).await
+    }
+
+    /// Why the connection is closed, to a client that may not be listening.
+    async fn last_word(&self, error: ErrorObject) {
+        let _ = timeout(LAST_WORD, self.refuse(&Id::null(), error)).await;
     }
 
     async fn refuse(&self, id: &Id, error: ErrorObject) -> Result<(), Gone> {
@@ -354,13 +396,5 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
     }
 }
 
-/// The engine's state with its sentence and its next step, so that each client need not have its own.
-fn engine(snapshot: &Snapshot) -> serde_json::Value {
-    use crate::engine::EngineState;
-    let mut value = json!(snapshot.engine);
-    if let EngineState::Trouble(trouble) = &snapshot.engine {
-        value["message"] = json!(trouble.to_string());
-        value["hint"] = json!(trouble.hint());
-    }
-    value
-}
+#[cfg(test)]
+mod tests;

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, OFlags, flock};
+use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::door::Runs;
 use super::session::{self, Link};
-use super::{ACCEPT_PAUSE, BindError, Connections, MAX_CONNECTIONS, Peer, next_client, turned_away};
+use super::{ACCEPT_PAUSE, BindError, Peer, Places, next_client, process, turned_away};
 
 const FOLDER_MODE: u32 = 0o700;
 const SOCKET_MODE: u32 = 0o600;
@@ -61,13 +62,13 @@ impl Listener {
 
     /// Accepts until `stop` is cancelled, then waits for the connections to end.
     pub async fn serve<D: Runs>(mut self, door: D, stop: CancellationToken) {
-        let mut connections = Connections::new();
+        let mut places = Places::new(door.budget());
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = connections.reap() => {}
+                () = places.reap() => {}
                 accepted = self.accept() => match accepted {
-                    Ok((stream, peer)) => welcome(stream, peer, &mut connections, &door, &stop),
+                    Ok((stream, peer)) => welcome(stream, peer, &mut places, &door, &stop),
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
                         sleep(ACCEPT_PAUSE).await;
@@ -77,7 +78,7 @@ impl Listener {
         }
         // Nobody new finds the door while the last replies go out.
         drop(self);
-        connections.finish().await;
+        places.finish().await;
     }
 }
 
@@ -90,24 +91,36 @@ impl Drop for Listener {
     }
 }
 
-fn welcome<D: Runs>(stream: UnixStream, peer: Peer, connections: &mut Connections, door: &D, stop: &CancellationToken) {
-    let Some(place) = connections.place() else {
-        tracing::warn!(?peer, "a connection was refused: there are {MAX_CONNECTIONS} already");
-        // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
-        let _ = stream.try_write(&turned_away());
-        return;
+fn welcome<D: Runs>(stream: UnixStream, peer: Peer, places: &mut Places, door: &D, stop: &CancellationToken) {
+    let admitted = match places.admit(&peer, || peer.pid.is_some_and(process::is_owners)) {
+        Ok(admitted) => admitted,
+        Err(refused) => {
+            tracing::warn!(?peer, ?refused, "a connection found no place");
+            // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
+            let _ = stream.try_write(&turned_away(refused));
+            return;
+        }
     };
     match link(stream) {
         Ok(link) => {
-            connections.add(place, session::serve(link, (next_client(), peer), door.clone(), stop.clone()));
+            let seat = places.seat(&admitted);
+            let session = session::serve(link, (next_client(), peer), seat.clone(), door.clone(), stop.clone());
+            places.add(admitted, seat, session);
         }
         Err(error) => tracing::warn!(%error, "a connection could not be served"),
     }
 }
 
-/// The client's side.
+/// The client's side: to a service of the same user's and to nobody else's. What would be sent is the user's own, and what came
+/// back would be believed.
+///
+/// # Errors
+///
+/// Those of the system, and `PermissionDenied` where another user listens.
 pub async fn connect(path: &Path) -> io::Result<UnixStream> {
-    UnixStream::connect(path).await
+    let stream = UnixStream::connect(path).await?;
+    same_user(&stream)?;
+    Ok(stream)
 }
 
 /// A connection as a session wants it.
@@ -128,21 +141,18 @@ fn hung_up(socket: &OwnedFd) -> bool {
 
 /// The same user only. The folder keeps others out already; this holds where the folder was opened up.
 fn admit(stream: &UnixStream) -> io::Result<Peer> {
+    let pid = same_user(stream)?.pid().and_then(|pid| u32::try_from(pid).ok());
+    Ok(Peer { pid, process: pid.map(process::of), program: pid.and_then(process::program) })
+}
+
+fn same_user(stream: &UnixStream) -> io::Result<UCred> {
     let credentials = stream.peer_cred()?;
     let ours = rustix::process::geteuid().as_raw();
     if credentials.uid() != ours {
         let message = format!("the peer is user {}, not {ours}", credentials.uid());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
-    let pid = credentials.pid().and_then(|pid| u32::try_from(pid).ok());
-    Ok(Peer { pid, program: pid.and_then(program) })
-}
-
-fn program(pid: u32) -> Option<String> {
-    let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-    let name = path.file_name()?.to_string_lossy();
-    // The kernel's mark on a program that was replaced while it runs.
-    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
+    Ok(credentials)
 }
 
 /// Makes the folder where it is missing; one that is there must be a real folder, ours, and closed to everybody else.

@@ -1,32 +1,54 @@
-//! The named pipe. Its default security descriptor lets only its owner, administrators and the system write to it, and a
-//! request is a write; remote clients are refused.
+//! Experimental, and untried: this is type-checked for Windows, and nobody has run it there.
+//!
+//! The named pipe. Its security descriptor lets its owner and the system in and nobody else, not even to read; remote clients
+//! are refused. What is missing beside the Unix socket: no place is kept for the owner's own program, and a client does not
+//! look whose service it speaks to, since neither can be asked for without unsafe code.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
+use futures_util::FutureExt;
+use interprocess::os::windows::named_pipe::tokio::{DuplexPipeStream, PipeListener};
+use interprocess::os::windows::named_pipe::{PipeListenerOptions, pipe_mode};
+use interprocess::os::windows::security_descriptor::SecurityDescriptor;
+use tokio::io::AsyncWriteExt;
+use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use widestring::{U16CStr, u16cstr};
 
 use super::door::Runs;
 use super::session::{self, Link};
-use super::{ACCEPT_PAUSE, BindError, Connections, Peer, next_client, turned_away};
+use super::{ACCEPT_PAUSE, BindError, Peer, Places, Process, next_client, turned_away};
+
+/// Protected from what is inherited; all rights for the owner of the pipe (OW), who is whoever made it, and for the system.
+const WHO_MAY: &U16CStr = u16cstr!("D:P(A;;GA;;;OW)(A;;GA;;;SY)");
+const BUFFER: u32 = 64 << 10;
+
+type Pipe = DuplexPipeStream<pipe_mode::Bytes>;
 
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
-    next: NamedPipeServer,
+    pipe: PipeListener<pipe_mode::Bytes, pipe_mode::Bytes>,
 }
 
 impl Listener {
     /// Opens the door at a pipe's name, `\\.\pipe\...`. The first instance of a name is the lock on it.
     pub fn bind(path: &Path) -> Result<Self, BindError> {
-        let next = pipe(path, true).map_err(|source| {
-            let path = path.to_owned();
-            let taken = source.kind() == io::ErrorKind::PermissionDenied;
-            if taken { BindError::AlreadyRunning { path } } else { BindError::Io { path, source } }
+        let failed = |source| BindError::Io { path: path.to_owned(), source };
+        let descriptor = SecurityDescriptor::deserialize(WHO_MAY).map_err(failed)?;
+        let options = PipeListenerOptions::new()
+            .path(path)
+            .security_descriptor(Some(descriptor))
+            .accept_remote(false)
+            .input_buffer_size_hint(BUFFER)
+            .output_buffer_size_hint(BUFFER);
+        let pipe = options.create_tokio_duplex::<pipe_mode::Bytes>().map_err(|source| {
+            let taken = matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::AddrInUse);
+            if taken { BindError::AlreadyRunning { path: path.to_owned() } } else { failed(source) }
         })?;
-        Ok(Self { path: path.to_owned(), next })
+        Ok(Self { path: path.to_owned(), pipe })
     }
 
     pub fn path(&self) -> &Path {
@@ -34,29 +56,28 @@ impl Listener {
     }
 
     /// The next connection. Cancel-safe.
-    pub async fn accept(&mut self) -> io::Result<(NamedPipeServer, Peer)> {
-        self.next.connect().await?;
-        // The next instance is there before this one is served, or a client would find no pipe.
-        match pipe(&self.path, false) {
-            Ok(next) => Ok((std::mem::replace(&mut self.next, next), Peer::default())),
-            Err(error) => {
-                let _ = self.next.disconnect();
-                Err(error)
-            }
-        }
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub async fn accept(&mut self) -> io::Result<(Pipe, Peer)> {
+        let pipe = self.pipe.accept().await?;
+        let pid = pipe.client_process_id().ok();
+        let process = pid.map(|pid| Process { pid, started: 0 });
+        Ok((pipe, Peer { pid, process, program: None }))
     }
 
     /// Accepts until `stop` is cancelled, then waits for the connections to end.
     pub async fn serve<D: Runs>(mut self, door: D, stop: CancellationToken) {
-        let mut connections = Connections::new();
+        let mut places = Places::new(door.budget());
         loop {
             let accepted = tokio::select! {
                 () = stop.cancelled() => break,
-                () = connections.reap() => continue,
+                () = places.reap() => continue,
                 accepted = self.accept() => accepted,
             };
             match accepted {
-                Ok((pipe, peer)) => welcome(pipe, peer, &mut connections, &door, &stop),
+                Ok((pipe, peer)) => welcome(pipe, peer, &mut places, &door, &stop),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     sleep(ACCEPT_PAUSE).await;
@@ -64,32 +85,33 @@ impl Listener {
             }
         }
         drop(self);
-        connections.finish().await;
+        places.finish().await;
     }
 }
 
-fn pipe(path: &Path, first: bool) -> io::Result<NamedPipeServer> {
-    ServerOptions::new().first_pipe_instance(first).reject_remote_clients(true).create(path)
-}
-
 /// The client's side.
+///
+/// # Errors
+///
+/// Those of the system.
 pub async fn connect(path: &Path) -> io::Result<NamedPipeClient> {
     ClientOptions::new().open(path)
 }
 
-fn welcome<D: Runs>(
-    pipe: NamedPipeServer,
-    peer: Peer,
-    connections: &mut Connections,
-    door: &D,
-    stop: &CancellationToken,
-) {
-    let Some(place) = connections.place() else {
-        let _ = pipe.try_write(&turned_away());
-        return;
+fn welcome<D: Runs>(pipe: Pipe, peer: Peer, places: &mut Places, door: &D, stop: &CancellationToken) {
+    let admitted = match places.admit(&peer, || false) {
+        Ok(admitted) => admitted,
+        Err(refused) => {
+            // The pipe's buffer is empty, so this either fits at once or is not worth waiting for.
+            let (_, mut writer) = pipe.split();
+            let _ = writer.write_all(&turned_away(refused)).now_or_never();
+            return;
+        }
     };
-    let (reader, writer) = tokio::io::split(pipe);
+    let (reader, writer) = pipe.split();
     // A pipe has no half-close: its end is the end.
     let link = Link { reader, writer, hung_up: Box::new(|| true) };
-    connections.add(place, session::serve(link, (next_client(), peer), door.clone(), stop.clone()));
+    let seat = places.seat(&admitted);
+    let session = session::serve(link, (next_client(), peer), seat.clone(), door.clone(), stop.clone());
+    places.add(admitted, seat, session);
 }

@@ -110,8 +110,13 @@ impl Item {
         }
     }
 
+    /// For a run whose result is kept nowhere, since too much is.
+    pub fn no_room(index: usize, streamed: bool) -> Self {
+        Self::Error(ErrorObject::no_room_in_batch(index, streamed))
+    }
+
     /// In the reply, with the name before it and the braces around it.
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Result(raw) => raw.get().len() + r#"{"result":}"#.len(),
             Self::Error(_) => serde_json::to_string(self).map_or(usize::MAX, |text| text.len()),
@@ -146,6 +151,13 @@ impl Results {
         Self { items: (0..runs).map(|_| None).collect(), large: vec![0; runs], streamed }
     }
 
+    /// What is kept of large items if this one is put beside them; none for a small one, which is always kept.
+    pub fn bytes_with(&self, item: &Item) -> Option<usize> {
+        let large = |item: &Item| Some(item.bytes()).filter(|bytes| *bytes > SMALL_ITEM);
+        let kept: usize = self.items.iter().flatten().filter_map(large).sum();
+        large(item).map(|bytes| (kept + bytes).min(LARGE_ITEMS))
+    }
+
     pub fn put(&mut self, index: usize, item: Item) {
         let bytes = item.bytes();
         self.large[index] = if bytes > SMALL_ITEM { bytes } else { 0 };
@@ -169,6 +181,12 @@ impl Results {
 #[derive(Debug, Serialize)]
 pub struct BatchReply {
     results: Vec<Item>,
+}
+
+impl BatchReply {
+    pub fn bytes(&self) -> usize {
+        self.results.iter().map(Item::bytes).sum()
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@
 //! | -32603 | `internal` | a fault of Sandtray's own |
 //! | -32001 | `engine_unavailable` | `data.trouble` says what is the matter with it |
 //! | -32002 | `image_unavailable` | `data.image`, and `data.reason` |
-//! | -32003 | `queue_full` | `data.retry_after_seconds` |
+//! | -32003 | `queue_full` | `data.retry_after_seconds`: too many runs wait, or too much is kept for clients |
 //! | -32004 | `shutting_down` | |
-//! | -32005 | `too_many_connections` | the connection is closed after it |
+//! | -32005 | `too_many_connections` | the connection is closed after it: it found no place, or gave its place up |
 //! | -32006 | `message_too_long` | the line was longer than a frame may be |
 //! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
 //! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
@@ -78,11 +78,23 @@ impl ErrorObject {
         Self::plain(METHOD_NOT_FOUND, "method_not_found", format!("There is no method `{}`.", quote(method)))
     }
 
-    pub fn too_many_connections(most: usize) -> Self {
-        let message = format!("Sandtray serves {most} connections at once, and has as many already.");
+    pub fn too_many_connections(message: impl Into<String>) -> Self {
         let mut error = Self::plain(TOO_MANY_CONNECTIONS, "too_many_connections", message);
         error.data.hint = Some("Close one that is idle, or send several calls over one connection.".into());
         error
+    }
+
+    /// Told to a connection that is closed.
+    pub fn gave_way() -> Self {
+        let message = "This connection was idle, and gave its place to a program that had none.";
+        let mut error = Self::plain(TOO_MANY_CONNECTIONS, "too_many_connections", message);
+        error.data.hint = Some("Connect again when there is something to ask.".into());
+        error
+    }
+
+    /// Told to a connection that is closed.
+    pub fn no_word(seconds: u64) -> Self {
+        Self::invalid_request(format!("Nothing was asked for {seconds} s after the connection was made."))
     }
 
     pub fn message_too_long(most: usize) -> Self {
@@ -94,6 +106,15 @@ impl ErrorObject {
 
     pub fn not_started(why: impl Into<String>) -> Self {
         Self::plain(NOT_STARTED, "not_started", why)
+    }
+
+    /// The same, where not the reply is too large but too much is kept for clients until their batches are over.
+    pub fn no_room_in_batch(index: usize, streamed: bool) -> Self {
+        let mut error = Self::reply_too_large(index, streamed);
+        error.message = format!(
+            "The result of `runs[{index}]` is left out: Sandtray keeps as much for batches that are not over as it may."
+        );
+        error
     }
 
     /// The run is over; only its result is left out.
@@ -132,6 +153,7 @@ impl From<&RunError> for ErrorObject {
                 // Whole seconds, rounded up: a client that waits this long is not early.
                 object.data.retry_after_seconds = Some(retry_after.as_millis().div_ceil(1000).max(1) as u64);
             }
+            RunError::NoRoom { .. } => object.data.retry_after_seconds = Some(1),
             RunError::Off | RunError::ShuttingDown | RunError::Internal(_) => {}
         }
         object
@@ -158,7 +180,7 @@ fn number(error: &RunError) -> i32 {
         RunError::Off => METHOD_NOT_FOUND,
         RunError::Engine(_) => ENGINE_UNAVAILABLE,
         RunError::Image { .. } => IMAGE_UNAVAILABLE,
-        RunError::QueueFull { .. } => QUEUE_FULL,
+        RunError::QueueFull { .. } | RunError::NoRoom { .. } => QUEUE_FULL,
         RunError::ShuttingDown => SHUTTING_DOWN,
         RunError::Internal(_) => INTERNAL,
     }

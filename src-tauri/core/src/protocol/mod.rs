@@ -10,6 +10,9 @@ pub(crate) use fields::file_field;
 pub mod reply;
 pub mod request;
 
+use std::fmt;
+
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -66,6 +69,50 @@ pub struct Refusal {
 impl Refusal {
     fn new(id: Id, error: ErrorObject) -> Self {
         Self { id, error }
+    }
+}
+
+/// The id of a message of which only the beginning is there; `null` where it comes later, as it may.
+pub fn id_in_beginning(beginning: &[u8]) -> Id {
+    let mut found = None;
+    let text = match std::str::from_utf8(beginning) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    // It ends in the middle, which is an error: what was found before that counts.
+    let _ = IdSeeker(&mut found).deserialize(&mut serde_json::Deserializer::from_str(text));
+    found.unwrap_or_else(Id::null)
+}
+
+struct IdSeeker<'a>(&'a mut Option<Id>);
+
+impl<'de> DeserializeSeed<'de> for IdSeeker<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for IdSeeker<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut id = None;
+        while let Some(name) = map.next_key::<String>()? {
+            // What stands at the very end may be cut: only what something follows counts.
+            *self.0 = id.take().or(self.0.take());
+            if name == "id" {
+                id = Id::read(map.next_value::<&RawValue>()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -373,3 +373,23 @@ fn the_capability_is_a_read_that_does_not_exist_while_it_is_off() {
     assert_eq!(value[0]["languages"][0]["aliases"], json!(["py", "python3"]));
     assert_eq!((&value[0]["limits"]["seconds"], &value[0]["limits"]["batch_runs"]), (&json!(60.0), &json!(64)));
 }
+
+#[test]
+fn the_id_of_a_message_is_found_in_its_beginning_where_it_stands_there() {
+    let id = |text: &str| serde_json::to_string(&id_in_beginning(text.as_bytes())).unwrap();
+    assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"method":"code.run","params":{"code":"aa"#), "7");
+    assert_eq!(id(r#"{"id":"a", "params": {"files": {"x": "\ud83d"#), r#""a""#);
+    for without in [
+        r#"{"jsonrpc":"2.0","method":"code.run","params":{"code":"aa"#,
+        r#"{"params":{"id":7,"code":"aa"#,
+        r#"{"id":7"#,
+        r#"{"id":[7],"#,
+        "[1, 2",
+        "",
+    ] {
+        assert_eq!(id(without), "null", "{without}");
+    }
+    let mut cut = r#"{"id":1,"params":"ä"#.as_bytes().to_vec();
+    cut.pop();
+    assert_eq!(id_in_beginning(&cut).key(), "1");
+}

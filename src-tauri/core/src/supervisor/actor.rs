@@ -22,7 +22,7 @@ use crate::tap::Tap;
 
 use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
-use super::pending::{Answered, Pending};
+use super::pending::{Answered, Pending, Turn};
 use super::task::{Done, Note};
 use super::walls::{Verdict, Walls};
 use super::{Parts, visible_state};
@@ -67,7 +67,7 @@ pub(super) struct Actor {
     /// What the pool was told last.
     pub(super) stocked: Option<Stock>,
     pub(super) images: Images,
-    pub(super) queue: FairQueue<Box<Pending>>,
+    pub(super) queue: FairQueue<Turn, Box<Pending>>,
     pub(super) live: HashMap<RunId, Live>,
     /// Mean of recent runs, for telling a refused caller when to come again.
     usual: Duration,
@@ -141,6 +141,7 @@ impl Actor {
     pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let mut warm = self.parts.leases.pool.watch();
         let mut overstaying = self.parts.leases.janitor.watch_overstaying();
+        let budget = self.parts.budget.clone();
         loop {
             tokio::select! {
                 Ok(()) = warm.changed() => {}
@@ -152,6 +153,8 @@ impl Actor {
                 Ok(()) = self.parts.connections.changed() => self.meet_engine(),
                 Some(note) = self.notes.1.recv() => self.hear(note),
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
+                // A client has read; its next run may be let start.
+                () = budget.taken() => {}
                 () = sleep_until(self.next_sweep), if self.engine.is_some() => self.sweep(),
             }
             self.advance();
@@ -189,7 +192,7 @@ impl Actor {
             return;
         }
         let (run_id, by) = (pending.spec.id, pending.asker());
-        match self.queue.push(pending.client.id, pending) {
+        match self.queue.push(pending.turn(), pending) {
             Ok(()) => self.tell(Event::RunQueued { run_id, by }),
             Err(Full { item: pending, waiting, own }) => {
                 let rounds = waiting.div_ceil(self.concurrency).max(1);
@@ -306,7 +309,7 @@ impl Actor {
             Done::NeedsImage(pending) => {
                 self.live.remove(&pending.spec.id);
                 self.images.gone(self.parts.settings.image(pending.spec.language));
-                self.queue.put_back(pending.client.id, pending);
+                self.queue.put_back(pending.turn(), pending);
             }
             Done::Image { image, ticket, result } => self.know_image(image, ticket, result),
             Done::Walls { engine, image, result } => self.know_walls(&engine, &image, result),

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Budget;
 use crate::engine::health::Connection;
 use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo};
 use crate::error::RunError;
@@ -60,6 +61,8 @@ pub struct Parts {
     pub connections: watch::Receiver<Connection>,
     /// Asks for a look at the engine now rather than at the next turn.
     pub nudge: Arc<dyn Fn() + Send + Sync>,
+    /// Of the clients whose runs come.
+    pub budget: Budget,
 }
 
 /// Where finished runs go before their callers hear of them.
@@ -106,7 +109,8 @@ impl Supervisor {
         let _abandon = Abandon { cancel: cancel.clone(), commands: self.commands.clone() };
         let (reply, answer) = oneshot::channel();
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
-        let pending = Pending { spec, client, asked, progress, reply, cancel, retried: false };
+        let hold = progress.hold.clone();
+        let pending = Pending { spec, client, asked, progress, hold, reply, cancel, retried: false };
         self.send(Command::Submit(Box::new(pending))).await?;
         answer.await.unwrap_or_else(|_| {
             // Nobody is left to answer, or whoever was to has failed.

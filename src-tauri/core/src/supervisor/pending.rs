@@ -3,10 +3,11 @@
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Hold;
 use crate::error::RunError;
 use crate::event::{Asker, LiveRun};
 use crate::executor::{Asked, Progress};
-use crate::run::{Client, Outcome, RunSpec};
+use crate::run::{Client, ClientId, Outcome, RunSpec};
 
 use super::{Record, Recorder};
 
@@ -16,22 +17,37 @@ pub(super) struct Pending {
     pub(super) client: Client,
     pub(super) asked: Asked,
     pub(super) progress: Progress,
+    /// The one of `progress`, which the run's task takes.
+    pub(super) hold: Hold,
     pub(super) reply: oneshot::Sender<Result<Outcome, RunError>>,
     pub(super) cancel: CancellationToken,
     /// Its image was gone when its container was to be made; it is fetched once more, not for ever.
     pub(super) retried: bool,
 }
 
+/// Who takes turns with whom: client processes, and for the owner's own runs each by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Turn {
+    Account(u64),
+    Client(ClientId),
+}
+
 impl Pending {
+    pub(super) fn turn(&self) -> Turn {
+        self.hold.account().map_or(Turn::Client(self.client.id), Turn::Account)
+    }
+
     /// History first, then the reply. Says how the run ended, for the event that follows.
     pub(super) async fn answer(self, recorder: &dyn Recorder, result: Result<Outcome, RunError>) -> Answered {
-        let Self { spec, client, asked, reply, .. } = self;
+        let Self { spec, client, asked, reply, hold, .. } = self;
         let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
         recorder.record(record).await;
         let answered = match &result {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
             Err(error) => Answered::Refused(error.clone()),
         };
+        // Before the next run starts, which depends on what waits for this client.
+        hold.going(result.as_ref().map_or(0, Outcome::weight));
         // The caller may be gone; the run is in the history all the same.
         let _ = reply.send(result);
         answered

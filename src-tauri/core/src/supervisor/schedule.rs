@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Engine, EngineState};
+use crate::engine::{Engine, EngineState, ImageInfo};
 use crate::error::RunError;
 use crate::executor::cancelled_early;
 use crate::language::Language;
@@ -66,11 +66,7 @@ impl Actor {
 
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() + self.overstaying() < self.concurrency {
-            let (images, settings) = (&self.images, &self.parts.settings);
-            let ready = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
-            let Some(pending) = self.queue.pop_where(|pending| ready(pending).is_some()) else { return };
-            let Some(image) = ready(&pending) else { return };
-            let mut pending = pending;
+            let Some((mut pending, image)) = self.next_run() else { return };
             // The owner may have lowered them since the run was asked for.
             pending.spec.limits = pending.spec.limits.at_most(&self.limits());
             let run = pending.spec.id;
@@ -97,6 +93,23 @@ impl Actor {
     /// Containers of runs that are over, in which a program may still run: they keep their places until they are gone.
     fn overstaying(&self) -> usize {
         *self.parts.leases.janitor.watch_overstaying().borrow()
+    }
+
+    /// The next whose image is there and whose client has taken enough of what it was sent.
+    fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo)> {
+        let (images, settings) = (&self.images, &self.parts.settings);
+        let image = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
+        let ready = |pending: &Pending| pending.hold.may_begin() && image(pending).is_some();
+        let mut next = self.queue.pop_where(|pending| ready(pending));
+        if next.is_none() {
+            let held_back = self.queue.iter().any(|pending| !pending.hold.may_begin());
+            self.parts.budget.watch(held_back);
+            // What was read before anybody watched was told to nobody.
+            next = if held_back { self.queue.pop_where(|pending| ready(pending)) } else { None };
+        }
+        let next = next?;
+        let image = image(&next)?;
+        Some((next, image))
     }
 
     /// Tells the pool what to keep warm; only when that has changed.

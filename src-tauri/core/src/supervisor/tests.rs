@@ -7,6 +7,7 @@ mod owner;
 mod walls;
 
 use super::*;
+use crate::budget::{Account, Hold};
 use crate::engine::fake::Fake;
 use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};
 use crate::janitor::Janitor;
@@ -44,6 +45,7 @@ struct Rig {
     memory: Arc<Memory>,
     connections: watch::Sender<Connection>,
     pool: Pool,
+    budget: Budget,
 }
 
 impl Rig {
@@ -59,7 +61,7 @@ impl Rig {
         let memory = Arc::new(Memory::default());
         let (connections, receiver) = watch::channel(ready(&fake));
         let leases = Leases::new(janitor, instance);
-        let pool = leases.pool.clone();
+        let (pool, budget) = (leases.pool.clone(), Budget::default());
         let (supervisor, _) = Supervisor::spawn(Parts {
             settings,
             leases,
@@ -67,8 +69,9 @@ impl Rig {
             wall_check,
             connections: receiver,
             nudge: Arc::new(|| ()),
+            budget: budget.clone(),
         });
-        Self { supervisor, fake, memory, connections, pool }
+        Self { supervisor, fake, memory, connections, pool, budget }
     }
 
     fn new() -> Self {
@@ -81,9 +84,22 @@ impl Rig {
     }
 
     fn start_spec(&self, client: u64, spec: RunSpec) -> Started {
+        self.start_with(client, spec, Progress::default())
+    }
+
+    /// For a connection of a client process.
+    fn start_on(&self, account: &Account, client: u64, program: &str) -> Started {
+        self.start_held(account.hold(), client, program)
+    }
+
+    fn start_held(&self, hold: Hold, client: u64, program: &str) -> Started {
+        self.start_with(client, spec(Language::Python, program), Progress { hold, ..Progress::default() })
+    }
+
+    fn start_with(&self, client: u64, spec: RunSpec, progress: Progress) -> Started {
         let (id, supervisor) = (spec.id, self.supervisor.clone());
         let client = Client { id: ClientId(client), name: format!("client {client}"), pid: None, program: None };
-        let call = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+        let call = tokio::spawn(async move { supervisor.run(spec, client, progress).await });
         Started { id, call }
     }
 
@@ -210,12 +226,75 @@ async fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
     rig.running(1).await;
     let waiting = [rig.start(1, "exit 0"), rig.start(1, "exit 0")];
     rig.queued(2).await;
-    let refused = rig.start(2, "exit 0").result().await.unwrap_err();
+    let refused = rig.start(1, "exit 0").result().await.unwrap_err();
     assert_eq!(refused, RunError::QueueFull { waiting: 2, own: false, retry_after: Duration::from_secs(2) });
+    // Somebody who has nothing waiting is not kept out by who has.
+    let other = rig.start(2, "exit 0");
+    rig.queued(3).await;
     rig.fake.open("gate");
-    for run in std::iter::once(running).chain(waiting) {
+    for run in [running, other].into_iter().chain(waiting) {
         assert_eq!(run.status().await, Status::Ok);
     }
+}
+
+#[tokio::test]
+async fn the_connections_of_one_program_take_turns_and_have_their_share_together() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
+        settings.concurrency = Some(1);
+        settings.per_client = 3;
+    });
+    let (flood, other) = (rig.budget.account(), rig.budget.account());
+    let running = rig.start_on(&flood, 1, "wait gate");
+    rig.running(1).await;
+    let mut waiting = Vec::new();
+    for connection in 2..5 {
+        waiting.push(rig.start_on(&flood, connection, "exit 0"));
+        rig.queued(waiting.len()).await;
+    }
+    let refused = rig.start_on(&flood, 5, "exit 0").result().await.unwrap_err();
+    assert_eq!(refused, RunError::QueueFull { waiting: 3, own: true, retry_after: Duration::from_secs(3) });
+    let single = rig.start_on(&other, 6, "exit 0");
+    rig.queued(4).await;
+    let order = [running.id, waiting[0].id, single.id, waiting[1].id, waiting[2].id];
+    // A run is cancelled by its own connection, not by another of the same program.
+    assert!(!rig.supervisor.cancel(ClientId(3), waiting[0].id).await);
+    rig.fake.open("gate");
+    for run in [running, single].into_iter().chain(waiting) {
+        assert_eq!(run.status().await, Status::Ok);
+    }
+    assert_eq!(rig.order(), order);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_starts_nothing_more_and_others_go_on() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let (hoarder, other) = (rig.budget.account(), rig.budget.account());
+    let unread = hoarder.hold();
+    unread.going(crate::budget::GOING_OF_ONE);
+    let held_back = rig.start_on(&hoarder, 1, "exit 0");
+    rig.queued(1).await;
+    assert_eq!(rig.start_on(&other, 2, "exit 0").status().await, Status::Ok);
+    assert_eq!(rig.start(3, "exit 0").status().await, Status::Ok);
+    assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
+    // Nothing else happens that could wake anybody.
+    drop(unread);
+    assert_eq!(held_back.status().await, Status::Ok);
+}
+
+#[tokio::test]
+async fn a_result_counts_from_the_end_of_its_run_until_its_caller_has_let_go_of_it() {
+    let rig = Rig::new();
+    let account = rig.budget.account();
+    let hold = account.hold();
+    assert!(hold.coming(1 << 20));
+    let run = rig.start_held(hold.clone(), 1, "file big 0123456789");
+    assert_eq!(run.status().await, Status::Ok);
+    let unread = account.hold();
+    unread.going(crate::budget::GOING_OF_ONE - 1);
+    assert!(!account.hold().may_begin(), "the result of ten bytes counts");
+    assert!(account.hold().coming(crate::budget::COMING_OF_ONE), "its program does not any more");
+    drop(hold);
+    assert!(account.hold().may_begin());
 }
 
 #[tokio::test]

@@ -78,7 +78,7 @@ fn frames_are_the_same_however_they_arrive() {
                 // As whoever reads them does: a frame holds on to all that was read together with it.
                 all.push(match frame {
                     Frame::Line(line) => Frame::Line(line.to_vec().into()),
-                    Frame::TooLong => frame,
+                    Frame::TooLong | Frame::NoRoom(_) => frame,
                 });
             }
             all

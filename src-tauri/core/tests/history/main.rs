@@ -6,6 +6,7 @@
 
 mod crash;
 mod damage;
+mod flood;
 mod keeping;
 mod paging;
 mod roundtrip;

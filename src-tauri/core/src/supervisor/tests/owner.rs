@@ -20,7 +20,7 @@ async fn new_settings_hold_for_what_waits_and_what_comes() {
     rig.supervisor.configure(Settings { concurrency: Some(2), queue: 1, ..Settings::default() }).await;
     rig.running(2).await;
     // One waits, and one may.
-    let refused = rig.start(2, "exit 0").result().await.unwrap_err();
+    let refused = rig.start(1, "exit 0").result().await.unwrap_err();
     assert!(matches!(refused, RunError::QueueFull { waiting: 1, .. }), "{refused:?}");
     rig.fake.open("gate");
     for run in runs {

@@ -1,0 +1,30 @@
+//! The answer to `status`: what the command line shows its owner. Nothing in it can be changed over a connection.
+
+use serde_json::{Value, json};
+
+use crate::engine::EngineState;
+use crate::event::Snapshot;
+use crate::protocol::CODE_RUN;
+
+pub(super) fn of(snapshot: &Snapshot) -> Value {
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "capability": { "name": CODE_RUN, "enabled": snapshot.enabled },
+        "engine": engine(snapshot),
+        "images": snapshot.images,
+        "running": snapshot.running,
+        "queued": snapshot.queued,
+        "warm": snapshot.warm,
+    })
+}
+
+/// The engine's state with its sentence and its next step, so that each client need not have its own.
+fn engine(snapshot: &Snapshot) -> Value {
+    let mut value = json!(snapshot.engine);
+    if let EngineState::Trouble(trouble) = &snapshot.engine {
+        value["message"] = json!(trouble.to_string());
+        value["hint"] = json!(trouble.hint());
+    }
+    value
+}
