@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use sandtray_core::engine::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, PullError, container_name,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, PullError,
+    container_name,
 };
 use sandtray_core::language::Language;
 use sandtray_core::launcher::{self, Nonce};

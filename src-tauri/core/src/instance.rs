@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn each_part_of_the_label_tells_two_instances_apart() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let of = |id: &str, folder: &tempfile::TempDir, machine: Option<&[u8]>| label(id, folder.path(), machine).unwrap();
+        let of =
+            |id: &str, folder: &tempfile::TempDir, machine: Option<&[u8]>| label(id, folder.path(), machine).unwrap();
         let labels = [
             of("aa", &one, Some(b"m")),
             of("bb", &one, Some(b"m")),

@@ -159,13 +159,14 @@ impl Janitor {
         for found in engine.containers().await? {
             // Looked up only after the engine has answered. Whoever makes a container has said so before the engine heard
             // of it, so one that is in the list and not in the book is nobody's, or has just been removed.
-            let taken = self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
-            if taken || !is_made_by(&found, instance) {
+            let taken = || self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
+            if taken() || !is_made_by(&found, instance) {
                 continue;
             }
             match inherits_its_labels(engine.as_ref(), &found).await {
-                Ok(false) => {}
-                Ok(true) => continue,
+                // Meanwhile another sweep may have taken it.
+                Ok(false) if !taken() => {}
+                Ok(_) => continue,
                 Err(error @ EngineError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     warn!(container = %found.id, %error, "leaving a container whose image cannot be looked at");

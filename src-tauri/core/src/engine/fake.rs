@@ -20,8 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage,
-    container_name,
+    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage, container_name,
 };
 use crate::run::RunId;
 use stage::launch;
@@ -163,6 +162,11 @@ impl Fake {
         let mut world = self.world();
         let inherited = world.containers.get(id).map(|container| (container.image.clone(), container.run.clone()));
         world.labelled.extend(inherited);
+    }
+
+    /// The names of all images that are here.
+    pub fn images(&self) -> Vec<String> {
+        self.world().images.keys().cloned().collect()
     }
 
     pub fn forget_image(&self, name: &str) {

@@ -232,13 +232,18 @@ async fn containers_of_others_are_not_listed() {
         run: run.into(),
         running,
     };
-    assert_eq!(docker.containers().await, Ok(vec![info("a", ("mine", "i"), "r", true), info("b", ("", ""), "", false)]));
+    assert_eq!(
+        docker.containers().await,
+        Ok(vec![info("a", ("mine", "i"), "r", true), info("b", ("", ""), "", false)])
+    );
 }
 
 #[tokio::test]
 async fn an_images_own_run_label_is_told_and_one_that_is_gone_has_none() {
     let (_folder, docker) = engine(|line| match line {
-        line if line.contains("/images/labelled/") => Reply::Answer(200, r#"{"Config":{"Labels":{"sandtray.run":"r"}}}"#),
+        line if line.contains("/images/labelled/") => {
+            Reply::Answer(200, r#"{"Config":{"Labels":{"sandtray.run":"r"}}}"#)
+        }
         line if line.contains("/images/plain/") => Reply::Answer(200, r#"{"Config":{}}"#),
         _ => Reply::Answer(404, r#"{"message":"No such image"}"#),
     })
