@@ -35,7 +35,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             images,
             running: core.running.iter().map(present::live).collect(),
             queued: core.queued.iter().map(present::live).collect(),
-            notices: notices.clone(),
+            notices: notices.iter().cloned().chain(present::warning(&core.engine)).collect(),
             socket: here.socket.clone(),
         });
         tokio::select! {

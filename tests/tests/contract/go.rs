@@ -1,5 +1,6 @@
 //! What a folder of Go files means: what `go build` makes of it, with a `go.mod` and without.
 
+use sandtray_core::language::Language;
 use sandtray_tests::rig::Rig;
 use serde_json::{Map, Value, json};
 
@@ -115,6 +116,21 @@ async fn what_belongs_to_a_go_program_is_built_into_it() {
             assert_eq!(parts(&result, &["status", "stderr", "left_behind"]), expected, "{what}, go.mod: {module}");
         }
     }
+    rig.stop().await;
+}
+
+/// One image for all languages: nothing is prepared for the first of them, and Go needs it all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_serves_several_languages_is_prepared_for_go() {
+    let rig = Rig::start_with(|settings| {
+        settings.images.insert(Language::Shell, Language::Go.recipe().default_image.into());
+    })
+    .await;
+    let mut agent = rig.agent().await;
+    let call = json!({ "language": "shell", "code": "test -d /opt/sandtray/go-cache && echo prepared" });
+    assert_eq!(agent.run(call).await["stdout"], "prepared\n");
+    let call = json!({ "language": "go", "code": "package main\nimport \"os\"\nfunc main() { _, err := os.Stat(\"/tmp/go-cache\"); println(err != nil) }" });
+    assert_eq!(agent.run(call).await["stderr"], "true\n", "nothing of the standard library was compiled for the call");
     rig.stop().await;
 }
 

@@ -358,9 +358,17 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
 fn engine(snapshot: &Snapshot) -> serde_json::Value {
     use crate::engine::EngineState;
     let mut value = json!(snapshot.engine);
-    if let EngineState::Trouble(trouble) = &snapshot.engine {
-        value["message"] = json!(trouble.to_string());
-        value["hint"] = json!(trouble.hint());
+    match &snapshot.engine {
+        EngineState::Trouble(trouble) => {
+            value["message"] = json!(trouble.to_string());
+            value["hint"] = json!(trouble.hint());
+        }
+        EngineState::Ready(info) => {
+            if let Some(warning) = info.endpoint.warning() {
+                value["warning"] = json!(warning);
+            }
+        }
+        EngineState::Checking => {}
     }
     value
 }
