@@ -48,6 +48,8 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
             "modules",
             vec![
                 python("import numpy as np"),
+                python("import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'requests']))"),
+                js("try { require('lodash') } catch (error) { console.error(error); process.exit(1) }"),
                 js("require('lodash')"),
                 js("import _ from 'lodash';"),
                 go("github.com/x/y", "y.Z()"),
@@ -110,9 +112,25 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
             vec![
                 python("import socket\nsocket.create_connection(('1.1.1.1', 80))"),
                 js("await fetch('http://1.1.1.1')"),
+                js("fetch('http://1.1.1.1').catch((error) => { console.error(error); process.exit(1) })"),
+                js(
+                    "fetch('http://1.1.1.1').catch((error) => { console.error(`No page: ${error.cause.message}`); process.exit(1) })",
+                ),
+                python(
+                    "import sys, urllib.request\ntry: urllib.request.urlopen('http://1.1.1.1')\nexcept OSError as error: sys.exit(f'No page: {error}')",
+                ),
                 go("net/http", "if _, err := http.Get(\"http://1.1.1.1\"); err != nil { panic(err) }"),
                 rust("std::net::TcpStream::connect(\"1.1.1.1:80\").unwrap();"),
                 shell("wget http://1.1.1.1"),
+            ],
+        ),
+        (
+            "tools",
+            vec![
+                shell("curl -s https://example.com"),
+                python("import subprocess\nsubprocess.run(['git', 'clone', 'https://example.com/x'], check=True)"),
+                js("require('child_process').spawn('curl', ['https://example.com'])"),
+                go("os/exec log", "log.Fatal(exec.Command(\"curl\").Run())"),
             ],
         ),
         (
@@ -166,9 +184,21 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
             ],
         ),
         (
+            "descriptors",
+            vec![
+                python("files = [open('main.py') for _ in range(2000)]"),
+                js("for (;;) require('fs').openSync('main.js')"),
+                go("os", "for { if _, err := os.Open(\"main.go\"); err != nil { panic(err) } }"),
+                rust(
+                    "let all: Vec<_> = (0..2000).map(|_| std::fs::File::open(\"main.rs\").unwrap()).collect(); drop(all);",
+                ),
+            ],
+        ),
+        (
             "space",
             vec![
                 python("open('/tmp/x', 'wb').write(bytes(20 << 20))"),
+                python("for n in range(20000): open(f'{n}', 'w')"),
                 js("require('fs').writeFileSync('/tmp/x', Buffer.alloc(20 << 20))"),
                 go("os", "if err := os.WriteFile(\"out/x\", make([]byte, 70<<20), 0644); err != nil { panic(err) }"),
                 rust("std::fs::write(\"out/x\", vec![0u8; 70 << 20]).unwrap();"),
@@ -191,6 +221,8 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
                 js("process.setuid(0)"),
                 rust("std::os::unix::fs::chown(\"main.rs\", Some(0), None).unwrap();"),
                 shell("mount -t tmpfs x /mnt"),
+                python("import os\nos.setuid(0)"),
+                python("import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)"),
                 shell("sudo true"),
             ],
         ),
@@ -253,6 +285,9 @@ async fn a_run_that_no_wall_ended_has_no_hint() {
         python(&format!("import sys\n{says}\nraise ValueError('of its own')")),
         python("try: open('/etc/x', 'w')\nexcept OSError: pass\nassert 1 == 2, 'of its own'"),
         js("console.error('EROFS: read-only file system'); throw new Error('of its own')"),
+        js(
+            "console.error('EROFS: read-only file system'); for (const n of [1, 2, 3]) console.error(n); console.error(new Error('of its own')); process.exit(1)",
+        ),
         go("os", "os.Stderr.WriteString(\"no space left on device\\n\"); panic(\"of its own\")"),
         rust("eprintln!(\"Read-only file system\"); panic!(\"of its own\")"),
         shell("echo 'Read-only file system' >&2; for i in 1 2 3; do echo $i >&2; done; exit 3"),

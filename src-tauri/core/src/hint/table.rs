@@ -66,7 +66,7 @@ pub const ROWS: &[Row] = &[
         name: "modules",
         verdicts: FAILED,
         evidence: Words(&[
-            &["modulenotfounderror: "],
+            &["no module named "],
             &["cannot find module"],
             &["cannot find package"],
             &["err_module_not_found"],
@@ -153,6 +153,27 @@ pub const ROWS: &[Row] = &[
         hint: NO_NETWORK,
     },
     Row {
+        name: "tools",
+        verdicts: FAILED,
+        evidence: Words(&[
+            &["curl: not found"],
+            &["wget: not found"],
+            &["git: not found"],
+            &["ssh: not found"],
+            &["curl: command not found"],
+            &["wget: command not found"],
+            &["git: command not found"],
+            &["no such file or directory: 'curl'"],
+            &["no such file or directory: 'wget'"],
+            &["no such file or directory: 'git'"],
+            &["spawn curl enoent"],
+            &["spawn git enoent"],
+            &["exec: \"curl\""],
+            &["exec: \"git\""],
+        ]),
+        hint: NO_NETWORK,
+    },
+    Row {
         name: "refused",
         verdicts: FAILED,
         evidence: Words(&[&["connection refused"], &["econnrefused"], &["connectionrefused"]]),
@@ -190,10 +211,16 @@ pub const ROWS: &[Row] = &[
         hint: TOO_MANY,
     },
     Row {
+        name: "descriptors",
+        verdicts: FAILED,
+        evidence: Words(&[&["too many open files"], &["emfile"]]),
+        hint: "A process may have 1024 files and sockets open at once: close what is not needed any more.",
+    },
+    Row {
         name: "space",
         verdicts: FAILED,
         evidence: Words(&[&["no space left on device"], &["enospc"], &["storagefull"], &["[errno 28]"]]),
-        hint: "The disk is full: /sandbox holds 64 MB and /tmp 16 MB (Go 192, Rust 128), so write less, or delete what is not needed any more.",
+        hint: "The disk is full: /sandbox holds 64 MB and /tmp 16 MB (Go 192, Rust 128), each 16384 files, so write less or delete what is not needed.",
     },
     Row {
         name: "file_size",
@@ -214,6 +241,7 @@ pub const ROWS: &[Row] = &[
         evidence: Words(&[
             &["operation not permitted"],
             &["[errno 1]"],
+            &["function not implemented"],
             &["are you root?"],
             &["must be suid"],
             &["\nsudo: "],

@@ -29,6 +29,8 @@ pub(super) fn last_words(status: Status, stderr: &[u8]) -> &[u8] {
                 beginning(after(text, b"FATAL ERROR: ").unwrap_or_default())
             } else if last.starts_with(b"\t") {
                 of_go(text).unwrap_or_else(|| last_lines(text))
+            } else if last == b"}" || last.starts_with(b"    at ") {
+                of_logged_error(text)
             } else {
                 last_lines(text)
             }
@@ -48,6 +50,17 @@ fn of_node(text: &[u8]) -> &[u8] {
         rest = &text[..line_start];
     }
     last_lines(text)
+}
+
+/// An error that a program for Node caught and printed: a message, frames, and perhaps properties in braces. No line of it
+/// quotes the program.
+fn of_logged_error(text: &[u8]) -> &[u8] {
+    let (mut from, mut heads) = (memrchr(b'\n', text).map_or(0, |at| at + 1), 0);
+    while from > 0 && heads < LAST_LINES {
+        from = memrchr(b'\n', &text[..from - 1]).map_or(0, |at| at + 1);
+        heads += usize::from(!text[from..].starts_with(b" "));
+    }
+    beginning(&text[from..])
 }
 
 /// A compiler's errors end with how many there were and where to read of them.
@@ -121,6 +134,14 @@ mod tests {
         let error = "Read-only\n/sandbox/main.js:1\nthrow new Error('a ^ b')\n^\n\nError: a ^ b\n    at main.js {\n  code: 'X'\n}\n\nNode.js v22.1.0\n";
         assert_eq!(of(error).trim_start(), "Error: a ^ b\n    at main.js {\n  code: 'X'\n}\n\nNode.js v22.1.0");
         assert_eq!(of("a\nb\nc\nNode.js v22.1.0"), "b\nc\nNode.js v22.1.0");
+    }
+
+    #[test]
+    fn an_error_that_was_caught_and_printed_is_read_from_its_message_on() {
+        let error = "one\ntwo\nthree\nTypeError: fetch failed\n    at node:x\n  [cause]: Error: connect\n      at y {\n    errno: -101\n  }\n}";
+        assert_eq!(of(error), &error[4..]);
+        assert_eq!(of("Error: a\n    at b\n    at c\n"), "Error: a\n    at b\n    at c");
+        assert_eq!(of("}"), "}");
     }
 
     #[test]
