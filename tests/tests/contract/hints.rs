@@ -96,6 +96,9 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
             vec![
                 python("import urllib.request\nurllib.request.urlopen('https://example.com')"),
                 python("import asyncio\nasyncio.run(asyncio.open_connection('example.com', 80))"),
+                python(
+                    "import asyncio\nasync def main():\n    async with asyncio.TaskGroup() as group: group.create_task(asyncio.open_connection('example.com', 80))\nasyncio.run(main())",
+                ),
                 js("await fetch('http://example.com')"),
                 js("require('dns').promises.resolve('example.com')"),
                 js("require('https').get('https://example.com')"),

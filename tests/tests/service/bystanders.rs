@@ -14,26 +14,26 @@ use futures_util::StreamExt;
 use sandtray_core::engine::{Engine, LABEL_INSTANCE, LABEL_RUN};
 use sandtray_tests::rig::{Rig, eventually};
 
-pub const ALPINE: &str = "alpine:3.22";
+pub(crate) const ALPINE: &str = "alpine:3.22";
 
 /// Writes a word into the container and stays.
 const STAY: &str = "echo kept >/x; exec sleep 1000";
 
-pub struct Owners {
-    pub docker: Docker,
+pub(crate) struct Owners {
+    pub(crate) docker: Docker,
     containers: Vec<(&'static str, String)>,
     images: Vec<String>,
 }
 
 impl Owners {
-    pub fn of(engine: &Arc<dyn Engine>) -> Self {
+    pub(crate) fn of(engine: &Arc<dyn Engine>) -> Self {
         let path = engine.endpoint().url.strip_prefix("unix://").expect("this test speaks to a Unix socket").to_owned();
         let docker = Docker::connect_with_unix(&path, 600, bollard::API_DEFAULT_VERSION).unwrap();
         Self { docker, containers: Vec::new(), images: Vec::new() }
     }
 
     /// A container that the owner starts, under a name of the engine's choice unless one is given.
-    pub async fn start(&mut self, what: &'static str, image: &str, name: Option<&str>, labels: &[(&str, &str)]) {
+    pub(crate) async fn start(&mut self, what: &'static str, image: &str, name: Option<&str>, labels: &[(&str, &str)]) {
         let labels = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned()));
         let body = ContainerCreateBody {
             image: Some(image.into()),
@@ -50,16 +50,16 @@ impl Owners {
     }
 
     /// One that is there already is the owner's from now on.
-    pub fn adopt(&mut self, what: &'static str, id: String) {
+    pub(crate) fn adopt(&mut self, what: &'static str, id: String) {
         self.containers.push((what, id));
     }
 
-    pub async fn rename(&self, id: &str, name: &str) {
+    pub(crate) async fn rename(&self, id: &str, name: &str) {
         self.docker.rename_container(id, RenameContainerOptions { name: name.into() }).await.unwrap();
     }
 
     /// An image of a container as it is, with the container's labels and such of the owner's own.
-    pub async fn commit(&mut self, container: &str, tag: &str, labels: HashMap<String, String>) -> String {
+    pub(crate) async fn commit(&mut self, container: &str, tag: &str, labels: HashMap<String, String>) -> String {
         let options = CommitContainerOptions {
             container: Some(container.into()),
             repo: Some("sandtray-test/bystander".into()),
@@ -73,7 +73,7 @@ impl Owners {
     }
 
     /// What the engine says of an image that it builds from a Dockerfile of these lines.
-    pub async fn build(&mut self, lines: &str) -> String {
+    pub(crate) async fn build(&mut self, lines: &str) -> String {
         let tag = "sandtray-test/bystander:built";
         let mut tar = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
@@ -91,19 +91,19 @@ impl Owners {
             .concat()
     }
 
-    pub async fn label(&self, container: &str, label: &str) -> String {
+    pub(crate) async fn label(&self, container: &str, label: &str) -> String {
         let config = self.docker.inspect_container(container, None).await.unwrap().config.unwrap();
         config.labels.unwrap().remove(label).unwrap_or_default()
     }
 
     /// Of each, whether it runs and has what was written into it. Those that were started here write it at their start.
-    pub async fn wait_until_written(&self) {
+    pub(crate) async fn wait_until_written(&self) {
         for (what, id) in &self.containers {
             eventually(what, || async { self.holds(id).await }).await;
         }
     }
 
-    pub async fn assert_untouched(&self, when: &str) {
+    pub(crate) async fn assert_untouched(&self, when: &str) {
         for (what, id) in &self.containers {
             let running = self.docker.inspect_container(id, None).await.ok().and_then(|found| found.state?.running);
             assert_eq!(running, Some(true), "{when}, {what}: it is gone or stands still");
@@ -118,7 +118,7 @@ impl Owners {
         bytes.is_some_and(|bytes| bytes.concat().windows(5).any(|window| window == b"kept\n"))
     }
 
-    pub async fn clear(self) {
+    pub(crate) async fn clear(self) {
         for (_, id) in self.containers {
             let options = RemoveContainerOptions { force: true, ..RemoveContainerOptions::default() };
             let _ = self.docker.remove_container(&id, Some(options)).await;
@@ -131,12 +131,12 @@ impl Owners {
 }
 
 /// The labels of a container of this service, as somebody may type them.
-pub fn labels_of(rig: &Rig) -> [(&'static str, String); 2] {
+pub(crate) fn labels_of(rig: &Rig) -> [(&'static str, String); 2] {
     [(LABEL_INSTANCE, format!("{}-0123456789ab", rig.home())), (LABEL_RUN, "0123456789abcdef0123456789abcdef".into())]
 }
 
 /// Off sweeps, and answers once all is gone; so does the start after it, when the engine is looked at again.
-pub async fn two_sweeps(rig: &Rig) {
+pub(crate) async fn two_sweeps(rig: &Rig) {
     for _ in 0..2 {
         rig.service.supervisor.set_enabled(false).await;
         rig.service.supervisor.set_enabled(true).await;

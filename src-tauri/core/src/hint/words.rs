@@ -94,6 +94,7 @@ fn after<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
 
 /// Not above an indented line: that is one of a traceback, and quotes the program.
 fn last_lines(text: &[u8]) -> &[u8] {
+    let text = without_frame(text);
     let (mut from, mut lines) = (text.len(), 0);
     while from > 0 && lines < LAST_LINES && text.len() - from < LAST_BYTES {
         let start = memrchr(b'\n', &text[..from - 1]).map_or(0, |at| at + 1);
@@ -105,6 +106,14 @@ fn last_lines(text: &[u8]) -> &[u8] {
         from = start;
     }
     end(&text[from..], LAST_BYTES)
+}
+
+/// Python draws a frame around a group of errors, whose last line is its lower edge: `    +------`.
+fn without_frame(text: &[u8]) -> &[u8] {
+    let start = memrchr(b'\n', text).map_or(0, |at| at + 1);
+    let is_edge =
+        text[start..].trim_ascii().strip_prefix(b"+-").is_some_and(|edge| edge.iter().all(|byte| *byte == b'-'));
+    if is_edge { text[..start].trim_ascii_end() } else { text }
 }
 
 fn beginning(text: &[u8]) -> &[u8] {
@@ -172,6 +181,7 @@ mod tests {
     fn otherwise_it_is_the_last_three_lines() {
         assert_eq!(of("a\nb\n\nc\nd\n"), "b\n\nc\nd");
         assert_eq!(of("  indented alone"), "  indented alone");
+        assert_eq!(of("a\n    |     raise E\n    | E: why\n    +------------"), "    | E: why");
         assert_eq!(of(""), "");
         assert_eq!(of(&"x".repeat(100_000)).len(), LAST_BYTES);
     }
