@@ -1,5 +1,5 @@
 //! What an owner may have on the engine beside the product: containers and images of the owner's own, made over the engine's
-//! API as `docker` makes them. Dropping them needs a call: [`Owners::clear`].
+//! API as `docker` makes them. All of it is removed in the end, however the test ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +72,11 @@ impl Owners {
         id
     }
 
+    /// Another image that goes in the end.
+    pub(crate) fn adopt_image(&mut self, name: &str) {
+        self.images.push(name.into());
+    }
+
     /// What the engine says of an image that it builds from a Dockerfile of these lines.
     pub(crate) async fn build(&mut self, lines: &str) -> String {
         let tag = "sandtray-test/bystander:built";
@@ -118,16 +123,27 @@ impl Owners {
         bytes.is_some_and(|bytes| bytes.concat().windows(5).any(|window| window == b"kept\n"))
     }
 
-    pub(crate) async fn clear(self) {
-        for (_, id) in self.containers {
+    async fn clear(&mut self) {
+        for (_, id) in self.containers.drain(..) {
             let options = RemoveContainerOptions { force: true, ..RemoveContainerOptions::default() };
             let _ = self.docker.remove_container(&id, Some(options)).await;
         }
-        for image in self.images.into_iter().rev() {
+        for image in self.images.drain(..).rev() {
             let options = RemoveImageOptions { force: true, ..RemoveImageOptions::default() };
             let _ = self.docker.remove_image(&image, Some(options), None).await;
         }
     }
+}
+
+impl Drop for Owners {
+    fn drop(&mut self) {
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(self.clear()));
+    }
+}
+
+/// A name that no other test has, nor an earlier run of this one.
+pub(crate) fn name(what: &str) -> String {
+    format!("sandtray-test-{}-{what}", std::process::id())
 }
 
 /// The labels of a container of this service, as somebody may type them.

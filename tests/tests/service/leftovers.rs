@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandtray_core::engine::{ContainerSpec, Derivation, Engine, InstanceId, LABEL_INSTANCE, LABEL_RUN, container_name};
+use sandtray_core::engine::{
+    ContainerId, ContainerSpec, Derivation, Engine, InstanceId, LABEL_INSTANCE, LABEL_RUN, container_name,
+};
 use sandtray_core::language::Language;
 use sandtray_core::run::RunId;
 use sandtray_core::settings::Settings;
@@ -14,7 +16,7 @@ use sandtray_tests::rig::{Rig, eventually};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::bystanders::{ALPINE, Owners, labels_of, two_sweeps};
+use crate::bystanders::{ALPINE, Owners, labels_of, name, two_sweeps};
 use crate::{shell, told};
 
 async fn engine() -> Arc<dyn Engine> {
@@ -121,9 +123,11 @@ async fn what_is_the_owners_outlives_every_sweep() {
     })
     .await;
     let mut owners = Owners::of(&engine);
+    owners.adopt_image(go);
     let mut agent = rig.agent().await;
     agent.run(json!({ "language": "go", "code": "package main" })).await;
     let ours = prepared(&owners, go).await;
+    owners.adopt_image(&ours);
     owners.start("a container of the image that was prepared for Go", &ours, None, &[]).await;
 
     // As they were made by earlier versions: with the labels of the container that they come from.
@@ -131,23 +135,23 @@ async fn what_is_the_owners_outlives_every_sweep() {
     let run = owners.label(&making, LABEL_RUN).await;
     let old = owners.commit(&making, "old", HashMap::new()).await;
     owners.start("a container of a prepared image that has our labels", &old, None, &[]).await;
-    engine.remove(&sandtray_core::engine::ContainerId(making)).await.unwrap();
+    engine.remove(&ContainerId(making)).await.unwrap();
     owners.start("one that even has the name of the container", &old, Some(&container_name(&run)), &[]).await;
 
     let call = agent.send("code.run", told("echo kept; sleep 1000")).await;
     let running = agent.notification("code.started").await["run_id"].as_str().unwrap().to_owned();
     let image = owners.commit(&container_name(&running), "run", HashMap::new()).await;
-    owners.start("a container of an image of a run's container", &image, Some("sandtray-test-of-a-run"), &[]).await;
+    owners.start("a container of an image of a run's container", &image, Some(&name("of-a-run")), &[]).await;
 
     let labels = labels_of(&rig);
     let typed: Vec<(&str, &str)> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
     owners.start("one with our labels, typed by hand", ALPINE, None, &typed).await;
     owners.start("one with the label of this folder alone", ALPINE, None, &typed[..1]).await;
     owners.start("one with the label of another folder", ALPINE, None, &[(LABEL_INSTANCE, "000000000000-0")]).await;
-    owners.start("one that is called like ours", ALPINE, Some("sandtray-test-of-the-owners"), &[]).await;
+    owners.start("one that is called like ours", ALPINE, Some(&name("of-the-owners")), &[]).await;
     let renamed = format!("sandtray-{}", labels[1].1);
     owners.start("one that was ours and was renamed", ALPINE, Some(&renamed), &typed).await;
-    owners.rename(&renamed, "sandtray-test-renamed").await;
+    owners.rename(&renamed, &name("renamed")).await;
     owners.wait_until_written().await;
 
     // Its steps run in containers that have the labels of the image.
@@ -159,16 +163,9 @@ async fn what_is_the_owners_outlives_every_sweep() {
     assert!(said.contains("Successfully built"), "the owner's build: {said}");
     assert_eq!(agent.reply(call).await.unwrap()["status"], "cancelled");
     owners.assert_untouched("after two sweeps").await;
-    assert!(
-        engine.exit(&sandtray_core::engine::ContainerId(ended)).await.is_err(),
-        "what is ours is swept all the same"
-    );
+    assert!(engine.exit(&ContainerId(ended)).await.is_err(), "what is ours is swept all the same");
     rig.stop().await;
     owners.assert_untouched("after the end of the service").await;
-
-    owners.clear().await;
-    engine.remove_image(&ours).await.unwrap();
-    engine.remove_image(go).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
