@@ -37,7 +37,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             running: core.running.iter().map(present::live).collect(),
             queued: core.queued.iter().map(present::live).collect(),
             turned_on_ms: *turned_on.borrow_and_update(),
-            notices: notices.clone(),
+            notices: notices.iter().cloned().chain(present::warning(&core.engine)).collect(),
             socket: here.socket.clone(),
         });
         tokio::select! {

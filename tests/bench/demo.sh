@@ -50,6 +50,11 @@ ready_or_dead() { [ -s "$home/ready" ] || ! kill -0 "$service"; }
 settled() { ! "$sandtray" status | grep -q '^Looking for an engine'; }
 stopped() { ! kill -0 "$service"; }
 
+# Of each container on the engine, which start of which service it belongs to. Nothing where there is no docker command.
+instances() {
+  docker ps -a --filter label=sandtray.instance --format '{{.Label "sandtray.instance"}}' 2>/dev/null || true
+}
+
 stop_service() {
   [ -n "${service:-}" ] || { rm -rf "$home"; return 0; }
   kill -TERM "$service" 2>/dev/null || true
@@ -108,6 +113,7 @@ show() {
 find_sandtray
 title "The service"
 typed "serve --enable"
+before=$(instances | sort -u)
 start_service
 indented <"$home/ready"
 need_engine
@@ -152,9 +158,10 @@ typed "status"
 "$sandtray" status | indented
 
 title "Stopping the service"
-owner=$(cat "$home/data/home-id")
+# Those of this start: nobody had them before it.
+ours=$(comm -13 <(echo "$before") <(instances | sort -u))
 stop_service
-if left=$(docker ps -a --filter label=sandtray.instance --format '{{.Label "sandtray.instance"}}' 2>/dev/null); then
-  printf '  containers left behind: %s\n' "$(grep -c "^$owner-" <<<"$left" || true)"
+if [ -n "$ours" ]; then
+  printf '  containers left behind: %s\n' "$(instances | grep -cFx "$ours" || true)"
 fi
 printf '\nTo use it yourself: %s serve --enable\n' "$sandtray"

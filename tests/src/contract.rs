@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use sandtray_core::engine::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, PullError,
+    container_name,
 };
 use sandtray_core::language::Language;
 use sandtray_core::launcher::{self, Nonce};
@@ -242,10 +243,13 @@ pub async fn an_output_that_nobody_reads_is_dropped_and_the_container_removed(su
 
 pub async fn containers_are_listed_with_their_labels_whether_they_run_or_not(subject: &Subject) {
     let spec = spec(subject);
+    let image = subject.engine.image(&subject.image).await.unwrap().unwrap().id;
     let id = subject.engine.create(&spec).await.unwrap();
     guarded(subject, id, async |id| {
         let expected = |running| ContainerInfo {
             id: id.clone(),
+            name: container_name(spec.run),
+            image: image.clone(),
             instance: spec.instance.to_string(),
             run: spec.run.to_string(),
             running,

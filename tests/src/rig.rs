@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sandtray_core::instance::Instance;
 use sandtray_core::paths::Paths;
 use sandtray_core::service::{self, Options, Service};
 use sandtray_core::settings::Settings;
@@ -80,8 +81,7 @@ impl Rig {
 
     /// What the labels of this service's containers begin with.
     pub fn home(&self) -> String {
-        let paths = Paths::under(self.folder.path());
-        std::fs::read_to_string(paths.home_file()).expect("the id of the data folder").trim().to_owned()
+        Instance::home_of(&Paths::under(self.folder.path())).expect("a data folder with an id")
     }
 
     pub async fn stop(self) -> TempDir {

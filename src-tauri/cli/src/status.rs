@@ -38,7 +38,8 @@ pub(crate) fn engine(engine: &Value) -> String {
         Some("ready") => {
             let endpoint = &engine["endpoint"];
             let place = format!("{} ({})", word(&endpoint["url"]), word(&endpoint["found"]));
-            format!("{} {} is ready at {place}.", word(&engine["name"]), word(&engine["version"]))
+            let warning = engine["warning"].as_str().map(|warning| format!("\n{}", plain(warning))).unwrap_or_default();
+            format!("{} {} is ready at {place}.{warning}", word(&engine["name"]), word(&engine["version"]))
         }
         Some("trouble") => format!("{}\n{}", word(&engine["message"]), word(&engine["hint"])),
         _ => "Looking for an engine.".into(),
@@ -114,6 +115,16 @@ mod tests {
              rust    rust              could not be fetched (no network)\n  \
              shell   own               can't be used: it declares volumes\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"
+        );
+    }
+
+    #[test]
+    fn what_the_owner_has_to_know_of_an_engine_stands_below_it() {
+        let endpoint = json!({ "url": "tcp://10.0.0.1:2375", "found": "Sandtray's settings" });
+        let ready = json!({ "state": "ready", "name": "Docker", "version": "27.0", "endpoint": endpoint, "warning": "In clear.\u{9d}" });
+        assert_eq!(
+            engine(&ready),
+            "Docker 27.0 is ready at tcp://10.0.0.1:2375 (Sandtray's settings).\nIn clear.\u{fffd}"
         );
     }
 

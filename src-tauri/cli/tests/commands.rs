@@ -106,7 +106,9 @@ async fn a_verdict_is_a_sentence_on_stderr() {
     assert_eq!(
         stderr,
         "sandtray: Stopped after 1 min, its limit of time.\n\
-         sandtray: Not returned, since only what is written under out/ is: x.png.\n"
+         sandtray: Not returned, since only what is written under out/ is: x.png.\n\
+         sandtray: It was stopped at its limit of time, and what it wrote under out/ is lost: do less in one call, or print \
+         results as they come.\n"
     );
     assert_eq!(
         said(&desk.call(&["run", "-q", "-l", "py", "-c", "timeout"]).await),

@@ -2,9 +2,10 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 use uuid::Uuid;
 
@@ -15,8 +16,11 @@ use crate::paths::Paths;
 /// Hex digits of each id.
 const ID_LENGTH: usize = 12;
 
-/// Bound of the two small files beside the lock.
+/// Bound of the two small files beside the lock, and of the machine's id.
 const MAX_SMALL_FILE: u64 = 64;
+
+/// Where Linux keeps the machine's id, the older place last. Other systems have no such file.
+const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
 /// The right to be the service of a data folder. The system ends it with the process, however that ends.
 #[derive(Debug)]
@@ -40,12 +44,19 @@ impl Instance {
         let lock = lock(paths)?;
         let pid = paths.pid_file();
         disk::write_atomically(&pid, std::process::id().to_string().as_bytes()).map_err(at(pid))?;
-        let home = home_id(paths)?;
+        let kept = home_id(paths)?;
+        let home = label(&kept, &paths.data, machine_id().as_deref()).map_err(at(paths.data.clone()))?;
         Ok(Self { id: InstanceId { home, boot: fresh_id() }, _lock: lock })
     }
 
     pub fn id(&self) -> &InstanceId {
         &self.id
+    }
+
+    /// The `home` of this data folder's containers, whether a service runs there or not. None before its first start.
+    pub fn home_of(paths: &Paths) -> Option<String> {
+        let kept = parse_id(&disk::read_bounded(&paths.home_file(), MAX_SMALL_FILE).ok()??)?;
+        label(&kept, &paths.data, machine_id().as_deref()).ok()
     }
 }
 
@@ -82,6 +93,25 @@ fn home_id(paths: &Paths) -> Result<String, InstanceError> {
     let id = fresh_id();
     disk::write_atomically(&path, id.as_bytes()).map_err(at(path))?;
     Ok(id)
+}
+
+/// What the containers of a data folder are called by. A copy of the folder brings its id along, so the place counts too, and
+/// the machine: two services that are told apart by nothing would remove each other's containers. Fails where the folder is
+/// not there.
+fn label(home_id: &str, folder: &Path, machine_id: Option<&[u8]>) -> io::Result<String> {
+    let place = folder.canonicalize()?;
+    let mut hash = Sha256::new();
+    for part in [home_id.as_bytes(), place.as_os_str().as_encoded_bytes(), machine_id.unwrap_or_default()] {
+        // With its length ahead, no part can pass for the end of another.
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    Ok(hash.finalize().iter().take(ID_LENGTH / 2).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// None where the system has none or does not tell it.
+fn machine_id() -> Option<Vec<u8>> {
+    MACHINE_IDS.iter().find_map(|path| disk::read_bounded(Path::new(path), MAX_SMALL_FILE).ok()?)
 }
 
 fn parse_id(bytes: &[u8]) -> Option<String> {
@@ -130,15 +160,49 @@ mod tests {
         assert_eq!(first.home, second.home);
         assert_ne!(first.boot, second.boot);
         assert_eq!(first.home.len(), ID_LENGTH);
+        assert_eq!(Instance::home_of(&paths), Some(first.home.clone()));
         assert_eq!(InstanceId::parse(&first.to_string()), Some(first));
+    }
+
+    #[test]
+    fn a_copy_of_the_data_folder_is_another_instance_and_a_link_to_it_is_not() {
+        let (_root, paths) = folder();
+        let first = Instance::acquire(&paths).unwrap().id().home.clone();
+        let (copy_root, copy) = folder();
+        std::fs::copy(paths.home_file(), copy.home_file()).unwrap();
+        assert_ne!(Instance::acquire(&copy).unwrap().id().home, first);
+        assert_eq!(std::fs::read(copy.home_file()).unwrap(), std::fs::read(paths.home_file()).unwrap());
+        #[cfg(unix)]
+        {
+            let link = copy_root.path().join("link");
+            std::os::unix::fs::symlink(paths.data.parent().unwrap(), &link).unwrap();
+            assert_eq!(Instance::acquire(&Paths::under(&link)).unwrap().id().home, first);
+        }
+    }
+
+    #[test]
+    fn each_part_of_the_label_tells_two_instances_apart() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let of =
+            |id: &str, folder: &tempfile::TempDir, machine: Option<&[u8]>| label(id, folder.path(), machine).unwrap();
+        let labels = [
+            of("aa", &one, Some(b"m")),
+            of("bb", &one, Some(b"m")),
+            of("aa", &two, Some(b"m")),
+            of("aa", &one, Some(b"n")),
+            of("aa", &one, None),
+        ];
+        assert!(labels.iter().all(|label| parse_id(label.as_bytes()).as_ref() == Some(label)), "{labels:?}");
+        assert_eq!(std::collections::HashSet::from(labels).len(), 5);
+        assert!(label("aa", &one.path().join("none"), None).is_err());
     }
 
     #[test]
     fn a_damaged_home_id_is_kept_and_replaced() {
         let (_root, paths) = folder();
         std::fs::write(paths.home_file(), b"not\xff an id").unwrap();
-        let id = Instance::acquire(&paths).unwrap().id().home.clone();
-        assert_eq!(std::fs::read(paths.home_file()).unwrap(), id.as_bytes());
+        Instance::acquire(&paths).unwrap();
+        assert!(parse_id(&std::fs::read(paths.home_file()).unwrap()).is_some());
         let kept = std::fs::read_dir(&paths.data)
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("home-id.damaged-"))

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::engine::{ContainerId, Engine, EngineError, InstanceId};
+use crate::engine::{ContainerId, ContainerInfo, Engine, EngineError, InstanceId, container_name};
 use crate::traffic::Traffic;
 
 /// Removals at once on one engine, of those at rest and again of the others, which do not queue behind them. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
@@ -153,17 +153,27 @@ impl Janitor {
     }
 
     /// Removes the containers of this data folder that nobody has: those of earlier starts, and of this one those whose
-    /// making was never answered, or whose removal was given up.
+    /// making was never answered, or whose removal was given up. Fails where the engine does not answer; the next sweep
+    /// begins again.
     pub async fn sweep(&self, engine: &Arc<dyn Engine>, instance: &InstanceId) -> Result<(), EngineError> {
-        let (ours, this_start) = (format!("{}-", instance.home), instance.to_string());
         for found in engine.containers().await? {
             // Looked up only after the engine has answered. Whoever makes a container has said so before the engine heard
             // of it, so one that is in the list and not in the book is nobody's, or has just been removed.
-            let taken = self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
-            if taken || !found.instance.starts_with(&ours) {
+            let taken = || self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
+            if taken() || !is_made_by(&found, instance) {
                 continue;
             }
-            let earlier = found.instance != this_start;
+            match inherits_its_labels(engine.as_ref(), &found).await {
+                // Meanwhile another sweep may have taken it.
+                Ok(false) if !taken() => {}
+                Ok(_) => continue,
+                Err(error @ EngineError::Unavailable(_)) => return Err(error),
+                Err(error) => {
+                    warn!(container = %found.id, %error, "leaving a container whose image cannot be looked at");
+                    continue;
+                }
+            }
+            let earlier = found.instance != instance.to_string();
             warn!(container = %found.id, earlier, "removing a container that nobody has any more");
             // By its id: what an earlier start wrote on its labels need not tell one from another.
             let presence = self.expect(&found.id);
@@ -171,6 +181,18 @@ impl Janitor {
         }
         Ok(())
     }
+}
+
+/// By labels and by name. A container that the owner makes of an image of ours may have the labels without having been asked;
+/// one that the owner has renamed is the owner's.
+fn is_made_by(found: &ContainerInfo, instance: &InstanceId) -> bool {
+    let home = InstanceId::parse(&found.instance).map(|label| label.home);
+    home.as_ref() == Some(&instance.home) && !found.run.is_empty() && found.name == container_name(&found.run)
+}
+
+/// No two containers of ours are of one run, so a run that stands on the image too is the image's.
+async fn inherits_its_labels(engine: &dyn Engine, found: &ContainerInfo) -> Result<bool, EngineError> {
+    Ok(engine.run_label_of_image(&found.image).await?.as_ref() == Some(&found.run))
 }
 
 async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel: CancellationToken) {

@@ -43,13 +43,29 @@ pub struct Recipe {
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Builds what `go build` makes of the folder: it leaves out what is for other systems, for tests, for another build. Without
+/// a `go.mod` that takes one that is not there, of the compiler's own version (an older one would forbid what is newer). A
+/// `main.go` alone is built by its name, whatever its build constraints say, as `go run` does.
+///
 /// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.
-const GO: &str = "\
-p=main.go; if [ -f go.mod ]; then p=.; else for f in *.go; do case $f in main.go|*_test.go|'*.go') ;; *) p=\"$p $f\";; esac; done; fi
+const GO: &str = r#"
 c=/opt/sandtray/go-cache; [ -d $c ] || c=/tmp/go-cache
-env HOME=/tmp GOCACHE=$c GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off GOTOOLCHAIN=local \
-CGO_ENABLED=0 go build -o /tmp/program $p || exit
-unset PWD OLDPWD SHLVL; exec /tmp/program";
+set -- env HOME=/tmp GOCACHE=$c GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off \
+GOTOOLCHAIN=local CGO_ENABLED=0 go
+what=.
+if ! [ -f go.mod ] && ! [ -f go.work ]; then
+    what=main.go
+    for file in *.go; do [ "$file" = main.go ] || what=.; done
+    if [ $what = . ]; then
+        version=$("$@" env GOVERSION) || exit
+        version=${version##*go} version=${version%%[!0-9.]*} minor=${version#*.}
+        printf 'module sandbox\ngo %s.%s\n' ${version%%.*} ${minor%%.*} >/tmp/.sandtray.mod
+        printf '{"Replace": {"/sandbox/go.mod": "/tmp/.sandtray.mod"}}' >/tmp/.sandtray.overlay
+        what='-mod=readonly -overlay=/tmp/.sandtray.overlay .'
+    fi
+fi
+"$@" build -o /tmp/program $what || exit
+unset PWD OLDPWD SHLVL; exec /tmp/program"#;
 
 /// The official image has no build cache: without one, each call compiles the standard library for ten seconds. It is used
 /// read-only; what the variables say must be what they say at the call, or the cache is not used.

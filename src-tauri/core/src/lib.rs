@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod executor;
+pub mod hint;
 pub mod history;
 pub mod instance;
 pub mod ipc;

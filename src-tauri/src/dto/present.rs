@@ -29,6 +29,14 @@ pub fn engine(state: &EngineState) -> EngineView {
     }
 }
 
+/// What the owner has to know of an engine that is used.
+pub fn warning(state: &EngineState) -> Option<String> {
+    match state {
+        EngineState::Ready(info) => info.endpoint.warning(),
+        EngineState::Checking | EngineState::Trouble(_) => None,
+    }
+}
+
 fn trouble(trouble: &engine::EngineTrouble) -> TroubleView {
     let mut shown = TroubleView {
         trouble: TroubleKind::Absent,
@@ -167,6 +175,25 @@ mod tests {
             image_view(&event::ImageStatus { language: Language::Python, image: image.into(), state }).pinned
         };
         assert_eq!((pinned("python:3.12-slim"), pinned("python:3.12-slim@sha256:0123")), (false, true));
+    }
+
+    #[test]
+    fn an_engine_of_another_computer_is_warned_of() {
+        let ready = |url: &str| {
+            EngineState::Ready(engine::EngineInfo {
+                name: "Docker".into(),
+                version: "27.0".into(),
+                api_version: "1.46".into(),
+                endpoint: engine::Endpoint { url: url.into(), found: "Sandtray's settings".into() },
+                os: "linux".into(),
+                arch: "x86_64".into(),
+                cpus: 2,
+                memory_bytes: 1,
+            })
+        };
+        assert_eq!(warning(&ready("tcp://127.0.0.1:2375")), None);
+        assert!(warning(&ready("tcp://10.0.0.1:2375")).unwrap().contains("unencrypted"));
+        assert_eq!(warning(&EngineState::Checking), None);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use sandtray_core::instance::Instance;
+use sandtray_core::paths::Paths;
 use sandtray_core::settings::Settings;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -216,14 +218,14 @@ impl Desktop {
 
     /// Containers of this home that the engine knows.
     pub async fn containers(&self) -> usize {
-        let home = std::fs::read_to_string(self.home().join("data/home-id")).unwrap_or_default();
+        let home = Instance::home_of(&Paths::under(self.home())).unwrap_or_default();
         let output = Command::new("docker")
             .args(["ps", "-a", "--filter", "label=sandtray.instance", "--format", "{{.Label \"sandtray.instance\"}}"])
             .output()
             .await
             .expect("docker ps");
         assert!(output.status.success(), "{output:?}");
-        String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with(home.trim())).count()
+        String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with(&home)).count()
     }
 }
 

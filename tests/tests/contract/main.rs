@@ -2,6 +2,8 @@
 
 mod ending;
 mod files;
+mod go;
+mod hints;
 mod images;
 mod limits;
 mod preload;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sandtray_core::engine::docker::Docker;
 use sandtray_core::engine::{Endpoint, Engine};
+use sandtray_core::instance::Instance;
 use sandtray_core::paths::Paths;
 use sandtray_tests::rig::{Agent, Rig, eventually, serving_process};
 use serde_json::json;
@@ -59,7 +60,7 @@ async fn killed_at_any_point_of_a_run_nothing_is_left_after_the_next_start() {
         tokio::time::sleep(Duration::from_millis(delay)).await;
         victim.kill().await;
     }
-    let home = std::fs::read_to_string(Paths::under(folder.path()).home_file()).unwrap().trim().to_owned();
+    let home = Instance::home_of(&Paths::under(folder.path())).unwrap();
     let rig = Rig::start_in(folder, |_| ()).await;
     eventually("everything is swept", || async { containers(&engine, &home).await.is_empty() }).await;
     assert_eq!(rig.agent().await.run(json!({ "language": "shell", "code": "echo on" })).await["stdout"], "on\n");
@@ -82,7 +83,7 @@ async fn without_its_service_a_hostile_program_ends_soon_after_its_limit() {
             .await;
         agent.notification("code.started").await;
     }
-    let home = std::fs::read_to_string(Paths::under(folder.path()).home_file()).unwrap().trim().to_owned();
+    let home = Instance::home_of(&Paths::under(folder.path())).unwrap();
     victim.kill().await;
     let alone = Instant::now();
     // A warm one may be there too; its standard input has ended with the service, and so does it.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the verdict")]
 
 mod batch;
+mod bystanders;
 mod clients;
 mod crash;
 mod damage;

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::client::{connect, connect_reluctant};
 use sandtray_core::ipc::door::Runs;
 use sandtray_tests::rig::eventually;
-use sandtray_tests::scripted::{PATIENCE, Scripted, live, pulling};
+use sandtray_tests::scripted::{self, PATIENCE, Scripted, live, pulling};
 
 #[tokio::test]
 async fn a_call_is_answered_in_the_form_of_the_contract() {
@@ -200,6 +200,14 @@ async fn status_and_history_are_told() {
     assert_eq!(status["capability"], json!({ "name": "code.run", "enabled": true }));
     assert_eq!((&status["engine"]["state"], &status["engine"]["trouble"]), (&json!("trouble"), &json!("not_running")));
     assert!(status["engine"]["hint"].is_string() && status["engine"]["message"].is_string());
+    let mut ready = scripted::ready();
+    let EngineState::Ready(info) = &mut ready else { unreachable!() };
+    info.endpoint.url = "tcp://10.0.0.1:2375".into();
+    for (state, warned) in [(scripted::ready(), false), (ready, true)] {
+        product.change(|s| s.engine = state);
+        session.wire.ask(3, "status", Value::Null).await;
+        assert_eq!(session.wire.get().await["result"]["engine"]["warning"].is_string(), warned);
+    }
     session.wire.ask(2, "code.history", json!({ "limit": 3, "before": "c" })).await;
     assert_eq!(session.wire.get().await["result"], json!({ "runs": [{ "limit": 3 }], "next": "c" }));
 }

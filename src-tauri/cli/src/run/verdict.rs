@@ -1,5 +1,7 @@
 //! What a person should know of a run beyond its output: one sentence each, on stderr.
 
+use std::io::{self, IsTerminal};
+
 use serde_json::Value;
 
 use crate::format::{bytes, count, seconds};
@@ -13,6 +15,14 @@ pub(super) fn tell(result: &Value, saving: bool) {
     for sentence in sentences(result, saving) {
         say(&sentence);
     }
+    if let Some(hint) = result["hint"].as_str() {
+        eprintln!("{}", dim(&plain(hint), io::stderr().is_terminal()));
+    }
+}
+
+/// Beside what the program said itself it stands back.
+fn dim(text: &str, terminal: bool) -> String {
+    if terminal { format!("\u{1b}[2msandtray: {text}\u{1b}[22m") } else { format!("sandtray: {text}") }
 }
 
 pub(super) fn say(sentence: &str) {
@@ -75,6 +85,12 @@ fn list(names: impl ExactSizeIterator<Item = String>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_hint_is_dim_on_a_terminal_and_plain_elsewhere() {
+        assert_eq!(dim("No network.", true), "\u{1b}[2msandtray: No network.\u{1b}[22m");
+        assert_eq!(dim("No network.", false), "sandtray: No network.");
+    }
 
     #[test]
     fn a_run_that_went_well_says_nothing() {

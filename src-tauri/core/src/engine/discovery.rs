@@ -14,6 +14,10 @@ use super::Endpoint;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
+/// Whoever sets a variable for `docker` does not know that programs of agents and what is in them would go that way.
+const NOT_CHOSEN: &str = "it is another computer's, where programs, inputs and results would go unencrypted; if you mean it, name \
+    it as `engine` in Sandtray's settings, otherwise forward its socket with `ssh -L`";
+
 /// The variables that matter here; the rest of the environment is nobody's business.
 const VARIABLES: &[&str] = &[
     "DOCKER_HOST",
@@ -67,15 +71,16 @@ pub struct Candidates {
 pub fn candidates(places: &Places, probe: &dyn Fn(&Path) -> Presence) -> Candidates {
     let mut search = Search { probe, real: Vec::new(), out: Candidates::default() };
     if let Some(url) = places.chosen.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
-        search.named(places, url, "Sandtray's settings", false);
+        search.named(places, &Named { url, found: "Sandtray's settings", tls: false, by_owner: true });
         return search.out;
     }
     if let Some(url) = places.variable("DOCKER_HOST") {
-        search.named(places, url, "DOCKER_HOST", places.wants_tls());
+        search.named(places, &Named { url, found: "DOCKER_HOST", tls: places.wants_tls(), by_owner: false });
         return search.out;
     }
     if let Some(context) = context(places) {
-        search.named(places, &context.url, &format!("the Docker context {}", context.name), context.tls);
+        let found = format!("the Docker context {}", context.name);
+        search.named(places, &Named { url: &context.url, found: &found, tls: context.tls, by_owner: false });
     }
     for (path, found) in usual_places(places) {
         search.look(&path, &found);
@@ -108,6 +113,15 @@ fn pipe_presence(path: &Path, name: &str) -> Presence {
     if there { Presence::There { real: path.to_owned() } } else { Presence::Missing }
 }
 
+/// An address that somebody wrote down.
+struct Named<'a> {
+    url: &'a str,
+    found: &'a str,
+    tls: bool,
+    /// In our settings, rather than by what was set for `docker`.
+    by_owner: bool,
+}
+
 struct Search<'a> {
     probe: &'a dyn Fn(&Path) -> Presence,
     real: Vec<PathBuf>,
@@ -116,14 +130,15 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// A candidate even where nothing is there: then it is not running.
-    fn named(&mut self, places: &Places, url: &str, found: &str, tls: bool) {
-        let (url, fault) = read_url(places, url, tls);
+    fn named(&mut self, places: &Places, named: &Named<'_>) {
+        let (url, fault) = read_url(places, named.url, named.tls);
         if let Some(Presence::There { real }) = socket_path(&url).map(|path| (self.probe)(&path)) {
             self.real.push(real);
         }
         self.out.looked_at.push(url.clone());
-        let endpoint = Endpoint { url, found: found.to_owned() };
-        self.add(match fault {
+        let endpoint = Endpoint { url, found: named.found.to_owned() };
+        let unasked = || (endpoint.is_remote() && !named.by_owner).then(|| NOT_CHOSEN.to_owned());
+        self.add(match fault.or_else(unasked) {
             None => Candidate::Try(endpoint),
             Some(reason) => Candidate::Unusable { endpoint, reason },
         });

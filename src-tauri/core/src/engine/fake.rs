@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage,
+    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage, container_name,
 };
 use crate::run::RunId;
 use stage::launch;
@@ -62,10 +62,14 @@ struct World {
     unanswered: usize,
     keeps_containers: bool,
     with_volumes: HashSet<String>,
+    /// Run labels by the id of the image that has them.
+    labelled: HashMap<String, String>,
 }
 
 #[derive(Debug)]
 struct Container {
+    name: String,
+    image: String,
     instance: String,
     run: String,
     exit: Exit,
@@ -74,12 +78,13 @@ struct Container {
 }
 
 impl World {
-    fn add(&mut self, instance: &InstanceId, run: RunId) -> ContainerId {
+    fn add(&mut self, image: &str, instance: &InstanceId, run: RunId) -> ContainerId {
         self.created += 1;
         let id = ContainerId(format!("fake-{}", self.created));
         let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
+        let (name, image) = (container_name(run), image.to_owned());
         let (instance, run) = (instance.to_string(), run.to_string());
-        self.containers.insert(id.clone(), Container { instance, run, exit, alive: None });
+        self.containers.insert(id.clone(), Container { name, image, instance, run, exit, alive: None });
         id
     }
 }
@@ -143,6 +148,25 @@ impl Fake {
     /// The image declares volumes, once it is there.
     pub fn declare_volumes(&self, name: &str) {
         self.world().with_volumes.insert(name.to_owned());
+    }
+
+    /// The container gets another name, as its owner may give it.
+    pub fn rename(&self, id: &ContainerId, name: &str) {
+        if let Some(container) = self.world().containers.get_mut(id) {
+            container.name = name.to_owned();
+        }
+    }
+
+    /// The image that the container was made from has the same labels: the container has them from there.
+    pub fn hand_labels_down(&self, id: &ContainerId) {
+        let mut world = self.world();
+        let inherited = world.containers.get(id).map(|container| (container.image.clone(), container.run.clone()));
+        world.labelled.extend(inherited);
+    }
+
+    /// The names of all images that are here.
+    pub fn images(&self) -> Vec<String> {
+        self.world().images.keys().cloned().collect()
     }
 
     pub fn forget_image(&self, name: &str) {
@@ -272,7 +296,7 @@ impl Engine for Fake {
     async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError> {
         let refused = |message: &str| EngineError::Refused { doing: "prepare an image", message: message.into() };
         if self.check()?.derivations_are_held {
-            let id = self.check()?.add(&derivation.instance, derivation.run);
+            let id = self.check()?.add(&derivation.base, &derivation.instance, derivation.run);
             given_up.cancelled().await;
             tokio::time::sleep(GOING).await;
             self.world().containers.remove(&id);
@@ -289,10 +313,9 @@ impl Engine for Fake {
 
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError> {
         let mut world = self.check()?;
-        if !world.images.values().any(|image| image.id == spec.image) && !world.images.contains_key(&spec.image) {
-            return Err(EngineError::NoImage);
-        }
-        let id = world.add(&spec.instance, spec.run);
+        let named = |(name, image): &(&String, &ImageInfo)| **name == spec.image || image.id == spec.image;
+        let image = world.images.iter().find(named).map(|(_, image)| image.id.clone()).ok_or(EngineError::NoImage)?;
+        let id = world.add(&image, &spec.instance, spec.run);
         if world.unanswered > 0 {
             world.unanswered -= 1;
             return Err(EngineError::Broken { doing: "create a container", message: "as the test asked".into() });
@@ -355,10 +378,16 @@ impl Engine for Fake {
         let world = self.check()?;
         let info = |(id, container): (&ContainerId, &Container)| ContainerInfo {
             id: id.clone(),
+            name: container.name.clone(),
+            image: container.image.clone(),
             instance: container.instance.clone(),
             run: container.run.clone(),
             running: container.exit.running,
         };
         Ok(world.containers.iter().map(info).collect())
+    }
+
+    async fn run_label_of_image(&self, id: &str) -> Result<Option<String>, EngineError> {
+        Ok(self.check()?.labelled.get(id).cloned())
     }
 }

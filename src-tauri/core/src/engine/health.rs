@@ -264,7 +264,12 @@ impl Health {
             Ok((engine, info)) => {
                 let engine = match self.known.take() {
                     Some(known) if known.info == info => known.engine,
-                    _ => engine,
+                    _ => {
+                        if let Some(warning) = info.endpoint.warning() {
+                            tracing::warn!("{warning}");
+                        }
+                        engine
+                    }
                 };
                 self.known = Some(Known { engine: engine.clone(), info: info.clone(), lost: None });
                 Connection { state: EngineState::Ready(info), engine: Some(engine) }

@@ -34,6 +34,12 @@ pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
 pub const LABEL_INSTANCE: &str = "sandtray.instance";
 pub const LABEL_RUN: &str = "sandtray.run";
 
+/// The name of a run's container: for a person who looks at the engine's own list, and for the sweep, which removes nothing
+/// that is called otherwise. Labels are handed down from a container to its image, and from there to other containers.
+pub fn container_name(run: impl fmt::Display) -> String {
+    format!("sandtray-{run}")
+}
+
 #[async_trait]
 pub trait Engine: Send + Sync + fmt::Debug {
     fn endpoint(&self) -> &Endpoint;
@@ -70,6 +76,10 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// Every container with our labels, of whatever instance, running or not.
     async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError>;
+
+    /// The value of [`LABEL_RUN`] on the image with this id, which its containers inherit. `None` where the image has no
+    /// such label, or is gone.
+    async fn run_label_of_image(&self, id: &str) -> Result<Option<String>, EngineError>;
 }
 
 /// An image of our own, made on the engine from one that was pulled.
@@ -130,6 +140,9 @@ impl InstanceId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerInfo {
     pub id: ContainerId,
+    pub name: String,
+    /// The id of the image that it was made from.
+    pub image: String,
     /// The value of [`LABEL_INSTANCE`].
     pub instance: String,
     /// The value of [`LABEL_RUN`].

@@ -1,5 +1,6 @@
 //! The engine as the owner sees it: one state at a time, each with its sentence and its next step.
 
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,46 @@ impl Endpoint {
     pub fn engine_name(&self) -> &'static str {
         if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
     }
+
+    /// Whether it is spoken to in clear and perhaps over a network. What cannot be read as an address of this computer
+    /// counts as one of another.
+    pub fn is_remote(&self) -> bool {
+        match self.url.split_once("://") {
+            Some(("tcp" | "http", authority)) => !is_loopback(authority),
+            Some(_) | None => false,
+        }
+    }
+
+    /// What its owner has to know while it is used.
+    pub fn warning(&self) -> Option<String> {
+        self.is_remote().then(|| {
+            format!(
+                "Programs, inputs and results travel to {} unencrypted: whoever is on the way can read and change them.",
+                self.url
+            )
+        })
+    }
+}
+
+/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else: an address may have a
+/// user's name, a path or a second scheme in it, and lead elsewhere than it seems to.
+fn is_loopback(authority: &str) -> bool {
+    let authority = authority.strip_suffix('/').unwrap_or(authority);
+    let (is_own, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => {
+            let is_own =
+                |host: Ipv6Addr| host.is_loopback() || host.to_ipv4_mapped().is_some_and(|host| host.is_loopback());
+            (host.parse().is_ok_and(is_own), port)
+        }
+        None => {
+            let (host, port) = authority.split_at(authority.find(':').unwrap_or(authority.len()));
+            let is_own = |host: Ipv4Addr| host.is_loopback();
+            (host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_own), port)
+        }
+    };
+    is_own
+        && (port.is_empty()
+            || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit())))
 }
 
 impl fmt::Display for Endpoint {
@@ -256,5 +297,44 @@ mod tests {
                 None => assert_eq!(alone, beside),
             }
         }
+    }
+
+    #[test]
+    fn an_engine_of_another_computer_is_told_from_one_of_this() {
+        for url in [
+            "unix:///var/run/docker.sock",
+            "npipe:////./pipe/docker_engine",
+            "tcp://127.0.0.1:2375",
+            "tcp://127.8.9.10",
+            "http://localhost:2375/",
+            "tcp://LocalHost:2375",
+            "tcp://[::1]:2375",
+            "tcp://[::ffff:127.0.0.1]:2375",
+        ] {
+            assert!(!endpoint(url, "a test").is_remote(), "{url}");
+            assert_eq!(endpoint(url, "a test").warning(), None);
+        }
+        for url in [
+            "tcp://10.0.0.1:2375",
+            "tcp://docker:2375",
+            "tcp://0.0.0.0:2375",
+            "tcp://[fe80::1]:2375",
+            "tcp://127.0.0.1.example.com:2375",
+            "tcp://localhost.example.com",
+            "tcp://127.0.0.1@example.com:2375",
+            "tcp://127.0.0.1:x@example.com",
+            "tcp://example.com/127.0.0.1",
+            "tcp://example.com#@127.0.0.1",
+            "tcp://http://127.0.0.1:2375",
+            "tcp://[::1]example.com",
+            "tcp://2130706433:2375",
+            "tcp://",
+        ] {
+            assert!(endpoint(url, "a test").is_remote(), "{url}");
+        }
+        assert_eq!(
+            endpoint("tcp://10.0.0.1:2375", "a test").warning().unwrap(),
+            "Programs, inputs and results travel to tcp://10.0.0.1:2375 unencrypted: whoever is on the way can read and change them."
+        );
     }
 }

@@ -22,9 +22,17 @@ pub(super) fn of(snapshot: &Snapshot) -> Value {
 /// The engine's state with its sentence and its next step, so that each client need not have its own.
 fn engine(snapshot: &Snapshot) -> Value {
     let mut value = json!(snapshot.engine);
-    if let EngineState::Trouble(trouble) = &snapshot.engine {
-        value["message"] = json!(trouble.to_string());
-        value["hint"] = json!(trouble.hint());
+    match &snapshot.engine {
+        EngineState::Trouble(trouble) => {
+            value["message"] = json!(trouble.to_string());
+            value["hint"] = json!(trouble.hint());
+        }
+        EngineState::Ready(info) => {
+            if let Some(warning) = info.endpoint.warning() {
+                value["warning"] = json!(warning);
+            }
+        }
+        EngineState::Checking => {}
     }
     value
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
+use crate::hint;
 use crate::run::{Captured, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream};
 
 /// Text of a file may grow by its escapes to twice its size and this many bytes. What would grow further (a file of
@@ -18,6 +19,9 @@ const ESCAPE_SLACK: usize = 1024;
 pub struct RunReply<'a> {
     status: Status,
     exit_code: i32,
+    /// Where a wall is the reason why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'static str>,
     stdout: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout_base64: Option<String>,
@@ -46,6 +50,7 @@ impl<'a> RunReply<'a> {
         Self {
             status: outcome.status,
             exit_code: outcome.exit_code,
+            hint: hint::of(outcome),
             stdout,
             stdout_base64,
             stderr,

@@ -26,59 +26,87 @@ use super::task::{Done, Note, pause_after};
 /// An engine reports each layer many times a second; a window needs ten.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// What is to be done once to an image before programs run in it.
+/// What is to be done once to an image before programs run in it: a step for each language that runs in it and needs one,
+/// each on the result of the one before.
 #[derive(Debug, Clone)]
 pub(super) struct Preparation {
-    pub(super) language: Language,
-    pub(super) script: &'static str,
+    steps: Vec<Step>,
     instance: InstanceId,
     janitor: Janitor,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    language: Language,
+    script: &'static str,
+}
+
+/// What has been made of an image so far.
+#[derive(Debug)]
+pub(super) struct Reached {
+    /// Of the images that were made, each of the one before.
+    pub(super) names: Vec<String>,
+    /// The latest of them, or the base itself.
+    image: ImageInfo,
+    /// The step to be done now; none where all are.
+    next: Option<Step>,
+}
+
+impl Step {
+    /// Of the result. Another for each base and for each script.
+    fn name(self, base: &ImageInfo) -> String {
+        let hash = Sha256::digest(format!("{}\n{}", base.id, self.script));
+        let short: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("sandtray/{}:{short}", self.language)
+    }
 }
 
 impl Preparation {
     /// Of the images that settings name, those of a language that needs it.
     pub(super) fn of(image: &str, settings: &Settings, leases: &Leases) -> Option<Self> {
-        let language = Language::ALL.into_iter().find(|language| settings.image(*language) == image)?;
-        let script = language.recipe().prepare?;
+        let here = Language::ALL.into_iter().filter(|language| settings.image(*language) == image);
+        let step = |language: Language| Some(Step { language, script: language.recipe().prepare? });
+        let steps: Vec<Step> = here.filter_map(step).collect();
         let (instance, janitor) = (leases.instance.clone(), leases.janitor.clone());
-        Some(Self { language, script, instance, janitor })
+        (!steps.is_empty()).then_some(Self { steps, instance, janitor })
     }
 
-    /// Another for each base and for each script.
-    pub(super) fn name(&self, base: &ImageInfo) -> String {
-        let hash = Sha256::digest(format!("{}\n{}", base.id, self.script));
-        let short: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("sandtray/{}:{short}", self.language)
-    }
-
-    /// The prepared image of this base, where it has been made.
-    async fn find(&self, engine: &dyn Engine, base: &ImageInfo) -> Result<Option<ImageInfo>, EngineError> {
-        let made = engine.image(&self.name(base)).await?;
-        // An agent is told which official image ran, not our own name for what we made of it.
-        Ok(made.map(|made| ImageInfo { digest: base.digest.clone(), ..made }))
-    }
-
-    /// Slower, but none the worse, where it cannot be made.
-    async fn make(&self, engine: &Arc<dyn Engine>, base: ImageInfo) -> Result<ImageInfo, EngineError> {
-        if let Some(made) = self.find(engine.as_ref(), &base).await? {
-            return Ok(made);
+    /// How far the image has come on this engine. Fails where the engine does not say what is there.
+    pub(super) async fn reached(&self, engine: &dyn Engine, base: &ImageInfo) -> Result<Reached, EngineError> {
+        let mut reached = Reached { names: Vec::new(), image: base.clone(), next: None };
+        for step in &self.steps {
+            let name = step.name(&reached.image);
+            let Some(made) = engine.image(&name).await? else {
+                reached.next = Some(*step);
+                break;
+            };
+            // An agent is told which official image ran, not our own name for what we made of it.
+            reached.image = ImageInfo { digest: base.digest.clone(), ..made };
+            reached.names.push(name);
         }
-        match self.derive(engine, &base).await {
-            Ok(()) => Ok(self.find(engine.as_ref(), &base).await?.unwrap_or(base)),
-            Err(error) => {
-                warn!(language = %self.language, %error, "could not prepare the image; its programs will start slowly");
-                Ok(base)
+        Ok(reached)
+    }
+
+    /// As far as it goes: where a step fails, programs start more slowly and run none the worse.
+    async fn make(&self, engine: &Arc<dyn Engine>, base: &ImageInfo) -> Result<ImageInfo, EngineError> {
+        for _ in &self.steps {
+            let Reached { image, next: Some(step), .. } = self.reached(engine.as_ref(), base).await? else { break };
+            if let Err(error) = self.derive(engine, step, &image).await {
+                let language = step.language;
+                warn!(%language, %error, "could not prepare the image; its programs will start slowly");
+                return Ok(image);
             }
         }
+        Ok(self.reached(engine.as_ref(), base).await?.image)
     }
 
     /// In a task of its own: whoever is not interested any more goes at once, and the container is counted until it is gone.
-    async fn derive(&self, engine: &Arc<dyn Engine>, base: &ImageInfo) -> Result<(), EngineError> {
+    async fn derive(&self, engine: &Arc<dyn Engine>, step: Step, base: &ImageInfo) -> Result<(), EngineError> {
         let derivation = Derivation {
             base: base.id.clone(),
-            name: self.name(base),
-            script: self.script,
-            path: self.language.recipe().path,
+            name: step.name(base),
+            script: step.script,
+            path: step.language.recipe().path,
             instance: self.instance.clone(),
             run: RunId::generate(),
         };
@@ -106,7 +134,8 @@ pub(super) async fn look(
     let found = async {
         let Some(base) = engine.image(&image).await? else { return Ok(Found::Nothing) };
         let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };
-        Ok(preparation.find(engine.as_ref(), &base).await?.map_or(Found::Unprepared(base), Found::Ready))
+        let reached = preparation.reached(engine.as_ref(), &base).await?;
+        Ok(if reached.next.is_some() { Found::Unprepared(base) } else { Found::Ready(reached.image) })
     };
     let result = found.await.map_err(|error| unavailable(error, &image));
     Done::Image { image, ticket, result }
@@ -149,7 +178,7 @@ async fn bring(
         Some(preparation) => {
             // Nobody listens any more: nobody needs to know.
             let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
-            preparation.make(engine, base).await.map_err(|error| unavailable(error, image))
+            preparation.make(engine, &base).await.map_err(|error| unavailable(error, image))
         }
         None => Ok(base),
     }

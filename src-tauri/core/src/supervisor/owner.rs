@@ -186,7 +186,9 @@ async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Prep
         other => other?,
     };
     if let (Some(preparation), Some(base)) = (preparation, base) {
-        remove_patiently(engine, &preparation.name(&base)).await?;
+        for made in preparation.reached(engine, &base).await?.names.iter().rev() {
+            remove_patiently(engine, made).await?;
+        }
     }
     remove_patiently(engine, image).await
 }

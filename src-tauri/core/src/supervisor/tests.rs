@@ -9,7 +9,9 @@ mod walls;
 use super::*;
 use crate::budget::{Account, Hold};
 use crate::engine::fake::Fake;
-use crate::engine::{Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep};
+use crate::engine::{
+    ContainerId, ContainerSpec, Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep,
+};
 use crate::janitor::Janitor;
 use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};

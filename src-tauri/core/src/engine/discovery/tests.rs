@@ -83,6 +83,37 @@ fn an_address_we_cannot_use_says_why() {
 }
 
 #[test]
+fn an_engine_of_another_computer_is_used_only_where_the_settings_name_it() {
+    let world = world(&["/var/run/docker.sock"]);
+    for url in ["tcp://10.0.0.1:2375", "http://docker:2375", "tcp://127.0.0.1@example.com:2375", "tcp://0.0.0.0:2375"] {
+        let refused = candidates(&places(&[("DOCKER_HOST", url)]), &world);
+        let [Candidate::Unusable { endpoint, reason }] = &refused.found[..] else { panic!("{refused:?}") };
+        let trouble = crate::engine::EngineTrouble::Unusable { endpoint: endpoint.clone(), reason: reason.clone() };
+        assert_eq!(
+            trouble.to_string(),
+            format!(
+                "The engine at {url} (DOCKER_HOST) can't be used: it is another computer's, where programs, inputs and results \
+                 would go unencrypted; if you mean it, name it as `engine` in Sandtray's settings, otherwise forward its socket \
+                 with `ssh -L`."
+            )
+        );
+        let mut chosen = places(&[("DOCKER_HOST", "unix:///other.sock")]);
+        chosen.chosen = Some(url.into());
+        assert_eq!(found(&candidates(&chosen, &world)), [(url, "Sandtray's settings")]);
+        let home = home_with_context(url);
+        let mut of_context = places(&[]);
+        of_context.home = Some(home.path().into());
+        assert_eq!(
+            found(&candidates(&of_context, &world)),
+            [(url, "unusable"), ("unix:///var/run/docker.sock", "the default socket")]
+        );
+    }
+    for url in ["tcp://127.0.0.1:2375", "tcp://localhost:2375", "tcp://[::1]:2375"] {
+        assert_eq!(found(&candidates(&places(&[("DOCKER_HOST", url)]), &world)), [(url, "DOCKER_HOST")]);
+    }
+}
+
+#[test]
 fn the_usual_places_come_in_a_fixed_order() {
     let everything = world(&[
         "/run/user/1000/podman/podman.sock",

@@ -7,8 +7,10 @@ use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::{CREATE_DEADLINE, Docker, START_DEADLINE, container_name};
-use crate::engine::{ContainerId, Derivation, Engine, EngineError, container};
+use super::{CREATE_DEADLINE, Docker, START_DEADLINE};
+use crate::engine::{
+    ContainerId, Derivation, Engine, EngineError, LABEL_INSTANCE, LABEL_RUN, container, container_name,
+};
 
 /// Compiling Go's standard library takes half a minute on two cores.
 const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
@@ -54,8 +56,15 @@ async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), Engin
         tag: Some(tag.into()),
         ..CommitContainerOptions::default()
     };
-    let call = docker.client.commit_container(options, ContainerConfig::default());
+    let call = docker.client.commit_container(options, without_labels());
     docker.within(COMMIT_DEADLINE, "keep a prepared image", call).await.map(drop)
+}
+
+/// An image takes over its container's labels unless it is given others, and hands them down to every container that is made
+/// of it. One that the owner makes must not pass for ours, so these say nothing.
+fn without_labels() -> ContainerConfig {
+    let labels = [LABEL_INSTANCE, LABEL_RUN].map(|label| (label.to_owned(), String::new()));
+    ContainerConfig { labels: Some(labels.into()), ..ContainerConfig::default() }
 }
 
 fn refused(message: String) -> Result<(), EngineError> {

@@ -30,9 +30,8 @@ use tokio_util::sync::CancellationToken;
 use super::health::Connector;
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container, container_name,
 };
-use crate::run::RunId;
 use errors::{engine_error, is_status, unusable};
 
 /// The oldest API with every field that the walls are made of (Docker 19.03).
@@ -66,11 +65,6 @@ pub struct Docker {
     client: Client,
     cpus: u32,
     memory_bytes: u64,
-}
-
-/// The name of a run's container, for a person who looks at the engine's own list.
-pub fn container_name(run: RunId) -> String {
-    format!("sandtray-{run}")
 }
 
 /// Makes engines of endpoints, for [`super::health`].
@@ -327,6 +321,18 @@ impl Engine for Docker {
             self.within(LIST_DEADLINE, "list its containers", self.client.list_containers(Some(options))).await?;
         Ok(list.into_iter().filter_map(container_info).collect())
     }
+
+    async fn run_label_of_image(&self, id: &str) -> Result<Option<String>, EngineError> {
+        let call = async {
+            match self.client.inspect_image(id).await {
+                Err(error) if is_status(&error, 404) => Ok(None),
+                other => other.map(Some),
+            }
+        };
+        let image = self.within(IMAGE_DEADLINE, "look for an image", call).await?;
+        let labels = image.and_then(|image| image.config).and_then(|config| config.labels);
+        Ok(labels.and_then(|mut labels| labels.remove(LABEL_RUN)))
+    }
 }
 
 /// Asks again while the answer cannot be read.
@@ -350,8 +356,13 @@ enum Removal {
 
 fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {
     let mut labels = summary.labels.unwrap_or_default();
+    // Docker puts a slash before a container's own name. Old links give it more names, with a second slash in them.
+    let own = |name: &String| !name.trim_start_matches('/').contains('/');
+    let name = summary.names.unwrap_or_default().into_iter().find(own).unwrap_or_default();
     Some(ContainerInfo {
         id: ContainerId(summary.id?),
+        name: name.trim_start_matches('/').to_owned(),
+        image: summary.image_id.unwrap_or_default(),
         instance: labels.remove(LABEL_INSTANCE)?,
         run: labels.remove(LABEL_RUN).unwrap_or_default(),
         running: summary.state == Some(ContainerSummaryStateEnum::RUNNING),

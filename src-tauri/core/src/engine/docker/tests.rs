@@ -220,17 +220,37 @@ async fn a_state_that_podman_passes_through_is_waited_out() {
 #[tokio::test]
 async fn containers_of_others_are_not_listed() {
     const LIST: &str = r#"[
-        {"Id":"a","Labels":{"sandtray.instance":"h-b","sandtray.run":"r"},"State":"running"},
+        {"Id":"a","Names":["/other/alias","/mine"],"ImageID":"i","Labels":{"sandtray.instance":"h-b","sandtray.run":"r"},"State":"running"},
         {"Id":"b","Labels":{"sandtray.instance":"h-b"},"State":"exited"},
         {"Id":"c","Labels":{},"State":"running"}]"#;
     let (_folder, docker) = engine(|_| Reply::Answer(200, LIST)).await;
-    let info = |id: &str, run: &str, running| ContainerInfo {
+    let info = |id: &str, (name, image): (&str, &str), run: &str, running| ContainerInfo {
         id: ContainerId(id.into()),
+        name: name.into(),
+        image: image.into(),
         instance: "h-b".into(),
         run: run.into(),
         running,
     };
-    assert_eq!(docker.containers().await, Ok(vec![info("a", "r", true), info("b", "", false)]));
+    assert_eq!(
+        docker.containers().await,
+        Ok(vec![info("a", ("mine", "i"), "r", true), info("b", ("", ""), "", false)])
+    );
+}
+
+#[tokio::test]
+async fn an_images_own_run_label_is_told_and_one_that_is_gone_has_none() {
+    let (_folder, docker) = engine(|line| match line {
+        line if line.contains("/images/labelled/") => {
+            Reply::Answer(200, r#"{"Config":{"Labels":{"sandtray.run":"r"}}}"#)
+        }
+        line if line.contains("/images/plain/") => Reply::Answer(200, r#"{"Config":{}}"#),
+        _ => Reply::Answer(404, r#"{"message":"No such image"}"#),
+    })
+    .await;
+    assert_eq!(docker.run_label_of_image("labelled").await, Ok(Some("r".into())));
+    assert_eq!(docker.run_label_of_image("plain").await, Ok(None));
+    assert_eq!(docker.run_label_of_image("gone").await, Ok(None));
 }
 
 #[tokio::test]

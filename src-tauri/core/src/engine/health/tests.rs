@@ -107,6 +107,9 @@ impl Engine for Scripted {
     async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError> {
         unreachable!("health lists nothing")
     }
+    async fn run_label_of_image(&self, _: &str) -> Result<Option<String>, EngineError> {
+        unreachable!("health asks for no image")
+    }
 }
 
 struct ScriptedConnector(Arc<World>);

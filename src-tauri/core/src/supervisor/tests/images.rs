@@ -87,6 +87,25 @@ async fn a_language_that_needs_it_runs_in_an_image_that_was_prepared_once() {
 }
 
 #[tokio::test]
+async fn an_image_for_several_languages_is_prepared_for_each_that_needs_it() {
+    const ALL: &str = "all-in-one:1";
+    let rig = Rig::with(Fake::new().with_image(ALL), |settings| {
+        settings.images = Language::ALL.map(|language| (language, ALL.to_owned())).into();
+    });
+    for language in [Language::Python, Language::Go, Language::Shell] {
+        let outcome = rig.start_spec(1, spec(language, "exit 0")).result().await.unwrap();
+        assert_eq!(outcome.image, format!("{ALL}@sha256:digest-of-{ALL}"));
+    }
+    assert_eq!(rig.fake.derived(), 1, "only Go needs it");
+    let made = rig.fake.images();
+    assert_eq!(made.len(), 2, "{made:?}");
+    assert!(made[1].starts_with("sandtray/go:"), "{made:?}");
+    rig.supervisor.set_enabled(false).await;
+    rig.supervisor.remove_image(Language::Python).await.unwrap();
+    assert_eq!(rig.fake.images(), Vec::<String>::new(), "what was made of it goes with it");
+}
+
+#[tokio::test]
 async fn an_image_that_cannot_be_prepared_is_used_as_it_is() {
     let rig = Rig::with(Fake::new().with_image("golang:1.24-bookworm"), |_| ());
     rig.fake.refuse_to_derive();

@@ -47,18 +47,38 @@ async fn off_while_a_container_is_being_made_leaves_none() {
     assert_eq!(run.status().await, Status::Cancelled);
 }
 
+/// A container that is on the engine already.
+async fn found(fake: &Fake, home: &str, boot: &str) -> ContainerId {
+    let spec = ContainerSpec {
+        image: PYTHON.into(),
+        language: Language::Python,
+        limits: limits(),
+        instance: InstanceId { home: home.into(), boot: boot.into() },
+        run: RunId::generate(),
+    };
+    fake.create(&spec).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_called_otherwise_or_has_its_labels_from_its_image_is_the_owners() {
+    let fake = Fake::new().with_image(PYTHON);
+    let renamed = found(&fake, "home", "renamed").await;
+    fake.rename(&renamed, "mine");
+    let inherits = found(&fake, "home", "inherits").await;
+    fake.hand_labels_down(&inherits);
+    found(&fake, "home2", "longer").await;
+    found(&fake, "home", "ours").await;
+    let rig = Rig::with(fake, |_| ());
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(instances(&rig.fake).await, ["home-inherits", "home-renamed", "home2-longer"]);
+}
+
 #[tokio::test]
 async fn what_nobody_of_this_data_folder_has_is_swept_and_what_others_own_is_not() {
     let fake = Fake::new().with_image(PYTHON);
     for (home, boot) in [("home", "before"), ("home", "boot"), ("neighbour", "before")] {
-        let spec = crate::engine::ContainerSpec {
-            image: PYTHON.into(),
-            language: Language::Python,
-            limits: limits(),
-            instance: InstanceId { home: home.into(), boot: boot.into() },
-            run: RunId::generate(),
-        };
-        fake.create(&spec).await.unwrap();
+        found(&fake, home, boot).await;
     }
     let rig = Rig::with(fake, |_| ());
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
