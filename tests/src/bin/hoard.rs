@@ -74,12 +74,13 @@ fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()>
             say("open");
             loop {
                 ask(&mut stream, 2, "code.history", json!({ "limit": 500 }))?;
-                answer(&mut lines, last)?;
+                line(&mut lines)?;
             }
         }
         "stores" => loop {
             ask(&mut stream, 1, "code.run", json!({ "language": "shell", "code": FIVE_MB }))?;
-            if answer(&mut lines, last)?["result"]["status"] == "ok" {
+            // Reading 7 MB of JSON would cost more than the service has of it.
+            if line(&mut lines)?.contains(r#""status":"ok""#) {
                 say("stored");
             }
         },
@@ -116,12 +117,16 @@ fn ask(stream: &mut UnixStream, id: u64, method: &str, params: Value) -> io::Res
     stream.write_all(format!("{line}\n").as_bytes())
 }
 
-fn answer(lines: &mut impl BufRead, last: &mut Option<String>) -> io::Result<Value> {
+fn line(lines: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     if lines.read_line(&mut line)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let message: Value = serde_json::from_str(&line)?;
+    Ok(line)
+}
+
+fn answer(lines: &mut impl BufRead, last: &mut Option<String>) -> io::Result<Value> {
+    let message: Value = serde_json::from_str(&line(lines)?)?;
     if let Some(code) = message["error"]["data"]["code"].as_str() {
         *last = Some(code.to_owned());
     }

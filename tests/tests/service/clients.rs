@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sandtray_tests::rig::{Rig, eventually};
+use sandtray_tests::rig::{Rig, built, eventually};
 use serde_json::{Value, json};
 
 use crate::{shell, told};
@@ -28,15 +28,16 @@ async fn a_client_that_goes_away_cancels_its_runs() {
 async fn a_flood_by_one_client_keeps_another_waiting_for_one_turn_only() {
     let rig = Rig::start_with(|settings| settings.concurrency = Some(1)).await;
     let mut flood = rig.agent().await;
-    let mut other = rig.agent().await;
     flood.run(shell("true")).await;
     let mut calls = Vec::new();
     for _ in 0..8 {
         calls.push(flood.send("code.run", shell("sleep 0.3")).await);
     }
     eventually("the flood waits", || async { rig.service.supervisor.snapshot().queued.len() == 7 }).await;
-    let single = other.send("code.run", shell("echo mine")).await;
-    other.reply(single).await.unwrap();
+    // All connections of one process take turns together, so the other is a process of its own.
+    let mut other = tokio::process::Command::new(built("sandtray"));
+    other.args(["run", "-l", "shell", "-c", "echo mine", "--socket"]).arg(&rig.service.socket);
+    assert_eq!(other.output().await.unwrap().stdout, b"mine\n");
     let waiting = rig.service.supervisor.snapshot().queued.len();
     assert!(waiting >= 5, "the single call came second, not last: {waiting} of the flood still wait");
     for call in calls {

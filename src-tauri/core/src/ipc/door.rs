@@ -16,7 +16,7 @@ use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
 
 /// How often one client process may read a list, which costs more than a call does and would slow down everybody's.
-const LIST_EVERY: Duration = Duration::from_millis(20);
+const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// The product as a session sees it. A trait, so that a session can be tested without an engine.
 pub trait Runs: Clone + Send + Sync + 'static {
