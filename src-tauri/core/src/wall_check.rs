@@ -71,7 +71,7 @@ fn spec(owner: &Limits) -> RunSpec {
     RunSpec {
         id: RunId::generate(),
         language: Language::Shell,
-        code: walls::PROBE.into(),
+        code: walls::probe().into(),
         files: Vec::new(),
         stdin: "".into(),
         limits: Limits { millis: PROBE_MILLIS, output_bytes: walls::PROBE_BYTES as u64, ..*owner },

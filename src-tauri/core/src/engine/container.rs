@@ -38,8 +38,7 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
         image: Some(spec.image.clone()),
         entrypoint: Some(entrypoint(spec)),
         cmd: Some(Vec::new()),
-        // The image's own variables cannot be taken away here, only outside of `env -i`; we add none to them.
-        env: Some(Vec::new()),
+        env: Some(for_the_runtime()),
         // Were it the working folder, Docker would hand that folder to root.
         working_dir: Some("/".into()),
         user: Some(format!("{UID}:{UID}")),
@@ -102,6 +101,12 @@ pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     }
 }
 
+/// The image's own variables cannot be taken away here, only by `env -i`. Some runtimes go by one of them: NVIDIA's gives a
+/// container the host's devices and drivers where its image says so, as every image for CUDA does. This says no.
+fn for_the_runtime() -> Vec<String> {
+    vec!["NVIDIA_VISIBLE_DEVICES=void".into()]
+}
+
 /// PID 1 itself starts in a clean environment: what the image set (or the engine: HOSTNAME) is dropped by `env -i`
 /// before the first line of the script, so that not even /proc/1/environ holds it.
 fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
@@ -141,8 +146,8 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         tmpfs: Some(tmpfs(spec)),
         // Shared memory would be one more writable place: /dev/shm is not even there.
         ipc_mode: Some("none".into()),
-        masked_paths: Some(words(MASKED_BY_ENGINES).chain(words(MASKED_BY_US)).collect()),
-        readonly_paths: Some(words(READONLY).collect()),
+        masked_paths: Some(masked_paths().map(str::to_owned).collect()),
+        readonly_paths: Some(readonly_paths().map(str::to_owned).collect()),
 
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".into()]),
@@ -222,22 +227,40 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
     i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
 }
 
-/// What /proc and /sys tell about the machine. Naming any replaces the engine's own list: this is that list, whole.
-const MASKED_BY_ENGINES: &str = "\
-    /proc/acpi /proc/asound /proc/interrupts /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug \
-    /proc/scsi /proc/timer_list /proc/timer_stats /sys/devices/virtual/powercap /sys/firmware";
-/// What tells of the host's boot, disks, drivers, devices and make besides. (/proc/pressure can even be written: by
-/// anybody, to set a trigger in the host's kernel.)
-const MASKED_BY_US: &str = "\
-    /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/devices /proc/diskstats /proc/driver \
-    /proc/iomem /proc/ioports /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/softirqs /proc/swaps \
-    /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/vmallocinfo /proc/zoneinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
-    /sys/kernel /sys/module";
+/// What /proc and /sys tell about the machine, hidden. Naming any replaces the engine's own list, so all that engines hide
+/// is here: the oldest and the newest of them, which hides each CPU's `thermal_throttle`, a part of /sys/devices.
+///
+/// One that a kernel does not have is left out by the runtime. Folders are hidden whole where they can be, since a name that
+/// is hidden in one of them is a link into another. What is beside them is meant to be seen: how many CPUs there are
+/// comes from the scheduler and from /proc/cpuinfo, limits come from /sys/fs/cgroup.
+const MASKED_PROC: &str = "\
+    /proc/acpi /proc/allocinfo /proc/asound /proc/bootconfig /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz \
+    /proc/consoles /proc/crypto /proc/devices /proc/diskstats /proc/dma /proc/driver /proc/dynamic_debug \
+    /proc/execdomains /proc/fb /proc/fs /proc/interrupts /proc/iomem /proc/ioports /proc/irq /proc/kallsyms \
+    /proc/kcore /proc/key-users /proc/keys /proc/kmsg /proc/kpagecgroup /proc/kpagecount /proc/kpageflags \
+    /proc/latency_stats /proc/locks /proc/mdstat /proc/misc /proc/modules /proc/mtrr /proc/pagetypeinfo \
+    /proc/partitions /proc/pressure /proc/sched_debug /proc/schedstat /proc/scsi /proc/slabinfo /proc/softirqs \
+    /proc/spl /proc/swaps /proc/sys/dev /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/timer_list \
+    /proc/timer_stats /proc/tty /proc/vmallocinfo /proc/vmcore /proc/xen /proc/zoneinfo";
+/// Everything but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they are on.
+const MASKED_SYS: &str = "\
+    /sys/block /sys/bus /sys/class /sys/dev /sys/devices /sys/firmware /sys/fs/afs /sys/fs/bcachefs /sys/fs/bpf \
+    /sys/fs/btrfs /sys/fs/ecryptfs /sys/fs/erofs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/fuse /sys/fs/gfs2 /sys/fs/lustre \
+    /sys/fs/nfs /sys/fs/nilfs2 /sys/fs/o2cb /sys/fs/ocfs2 /sys/fs/ocfs2_stack /sys/fs/orangefs /sys/fs/pstore /sys/fs/resctrl \
+    /sys/fs/selinux /sys/fs/smackfs /sys/fs/tmpfs /sys/fs/ubifs /sys/fs/unicode /sys/fs/virtiofs /sys/fs/xfs \
+    /sys/fs/zonefs /sys/hypervisor /sys/kernel /sys/module /sys/power";
 
+/// Two of them are masked as well; an engine that does only one of the two still keeps them from being written.
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
 
-fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split_whitespace().map(str::to_owned)
+/// Each path of /proc and /sys that is empty in a container, if it is there at all.
+pub(super) fn masked_paths() -> impl Iterator<Item = &'static str> {
+    MASKED_PROC.split_whitespace().chain(MASKED_SYS.split_whitespace())
+}
+
+/// Each path of /proc that cannot be written in a container, whoever may write it outside.
+pub(super) fn readonly_paths() -> impl Iterator<Item = &'static str> {
+    READONLY.split_whitespace()
 }
 
 #[cfg(test)]
@@ -283,14 +306,23 @@ mod tests {
             },
             "IpcMode": "none",
             "MaskedPaths": [
-                "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
-                "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/buddyinfo", "/proc/bus", "/proc/cmdline",
-                "/proc/config.gz", "/proc/consoles", "/proc/devices", "/proc/diskstats", "/proc/driver",
-                "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/key-users", "/proc/mdstat",
-                "/proc/modules", "/proc/partitions", "/proc/pressure", "/proc/softirqs", "/proc/swaps",
-                "/proc/sys/kernel/random/boot_id", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/block", "/sys/bus",
-                "/sys/class/block", "/sys/dev", "/sys/devices/virtual/dmi", "/sys/kernel", "/sys/module"
+                "/proc/acpi", "/proc/allocinfo", "/proc/asound", "/proc/bootconfig", "/proc/buddyinfo", "/proc/bus",
+                "/proc/cmdline", "/proc/config.gz", "/proc/consoles", "/proc/crypto", "/proc/devices",
+                "/proc/diskstats", "/proc/dma", "/proc/driver", "/proc/dynamic_debug", "/proc/execdomains",
+                "/proc/fb", "/proc/fs", "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/irq",
+                "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg", "/proc/kpagecgroup",
+                "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/locks", "/proc/mdstat",
+                "/proc/misc", "/proc/modules", "/proc/mtrr", "/proc/pagetypeinfo", "/proc/partitions",
+                "/proc/pressure", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi", "/proc/slabinfo",
+                "/proc/softirqs", "/proc/spl", "/proc/swaps", "/proc/sys/dev", "/proc/sys/kernel/random/boot_id",
+                "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/tty", "/proc/vmallocinfo",
+                "/proc/vmcore", "/proc/xen", "/proc/zoneinfo", "/sys/block", "/sys/bus", "/sys/class", "/sys/dev",
+                "/sys/devices", "/sys/firmware", "/sys/fs/afs", "/sys/fs/bcachefs", "/sys/fs/bpf", "/sys/fs/btrfs",
+                "/sys/fs/ecryptfs", "/sys/fs/erofs", "/sys/fs/ext4", "/sys/fs/f2fs", "/sys/fs/fuse", "/sys/fs/gfs2",
+                "/sys/fs/lustre", "/sys/fs/nfs", "/sys/fs/nilfs2", "/sys/fs/o2cb", "/sys/fs/ocfs2",
+                "/sys/fs/ocfs2_stack", "/sys/fs/orangefs", "/sys/fs/pstore", "/sys/fs/resctrl", "/sys/fs/selinux",
+                "/sys/fs/smackfs", "/sys/fs/tmpfs", "/sys/fs/ubifs", "/sys/fs/unicode", "/sys/fs/virtiofs",
+                "/sys/fs/xfs", "/sys/fs/zonefs", "/sys/hypervisor", "/sys/kernel", "/sys/module", "/sys/power"
             ],
             "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],
             "Privileged": false,
@@ -324,7 +356,7 @@ mod tests {
                 "main.py"
             ],
             "Cmd": [],
-            "Env": [],
+            "Env": ["NVIDIA_VISIBLE_DEVICES=void"],
             "WorkingDir": "/",
             "User": "65534:65534",
             "Hostname": "sandbox",
