@@ -67,35 +67,37 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     }
 }
 
-/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's. No network, no
-/// capabilities and no forbidden system call all the same, since what runs there is the image's.
+/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's, and it may take the
+/// memory, the processes and the size of files that a compiler needs. All else is as for a run, since what runs there is
+/// the image's. How much it writes is watched by whoever runs it: few engines can bound a root file system.
 pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     const MEMORY: i64 = 4 << 30;
+    const PROCESSES: u32 = 512;
+    const FILE: i64 = 1 << 30;
+    const DESCRIPTORS: i64 = 4096;
     let path = format!("PATH={}", derivation.path);
+    let limits = Limits { memory_bytes: MEMORY as u64, processes: PROCESSES, ..derivation.limits };
+    let run = walls(&limits);
+    let ulimits = [("core", 0), ("fsize", FILE), ("memlock", MEMLOCK_BYTES), ("msgqueue", 0), ("nofile", DESCRIPTORS)];
     ContainerCreateBody {
         image: Some(derivation.base.clone()),
         entrypoint: Some(["env", "-i", &path, "LANG=C.UTF-8", "sh", "-c", derivation.script].map(str::to_owned).into()),
         cmd: Some(Vec::new()),
+        env: Some(for_the_runtime()),
         user: Some("0:0".into()),
         working_dir: Some("/".into()),
         hostname: Some(HOSTNAME.into()),
         network_disabled: Some(true),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
+        stop_signal: Some("SIGKILL".into()),
         labels: Some(HashMap::from([
             (LABEL_INSTANCE.into(), derivation.instance.to_string()),
             (LABEL_RUN.into(), derivation.run.to_string()),
         ])),
         host_config: Some(HostConfig {
-            network_mode: Some("none".into()),
-            ipc_mode: Some("none".into()),
-            cap_drop: Some(vec!["ALL".into()]),
-            security_opt: Some(vec!["no-new-privileges:true".into(), format!("seccomp={}", seccomp::profile())]),
-            memory: Some(MEMORY),
-            memory_swap: Some(MEMORY),
-            pids_limit: Some(1024),
-            oom_score_adj: Some(500),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: Some(HashMap::new()) }),
-            ..Default::default()
+            readonly_rootfs: Some(false),
+            ulimits: Some(ulimits.map(|(name, most)| ulimit(name, most)).into()),
+            ..run
         }),
         ..Default::default()
     }
@@ -133,7 +135,11 @@ fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
 }
 
 fn host_config(spec: &ContainerSpec) -> HostConfig {
-    let limits = &spec.limits;
+    HostConfig { tmpfs: Some(tmpfs(spec)), ulimits: Some(ulimits(&spec.limits)), ..walls(&spec.limits) }
+}
+
+/// The walls around whatever is started from an image.
+fn walls(limits: &Limits) -> HostConfig {
     let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
     HostConfig {
         // A network namespace with nothing but its own loopback.
@@ -143,7 +149,6 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         dns_search: Some(vec![".".into()]),
 
         readonly_rootfs: Some(true),
-        tmpfs: Some(tmpfs(spec)),
         // Shared memory would be one more writable place: /dev/shm is not even there.
         ipc_mode: Some("none".into()),
         masked_paths: Some(masked_paths().map(str::to_owned).collect()),
@@ -166,7 +171,6 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         nano_cpus: Some(i64::from(limits.milli_cpus) * 1_000_000),
         // A fork bomb stops here. (RLIMIT_NPROC cannot do it: it counts a user's processes in all containers together.)
         pids_limit: Some(i64::from(limits.processes)),
-        ulimits: Some(ulimits(limits)),
         // When the machine itself runs short, runs go before anything of the owner's. Not the greatest value: the
         // launcher may raise the program's further, so that the kernel does not pick PID 1.
         oom_score_adj: Some(500),
@@ -217,8 +221,12 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
         ("nofile", NOFILE),
     ]
     .into_iter()
-    .map(|(name, most)| ResourcesUlimits { name: Some(name.into()), soft: Some(most), hard: Some(most) })
+    .map(|(name, most)| ulimit(name, most))
     .collect()
+}
+
+fn ulimit(name: &str, most: i64) -> ResourcesUlimits {
+    ResourcesUlimits { name: Some(name.into()), soft: Some(most), hard: Some(most) }
 }
 
 pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
@@ -380,6 +388,47 @@ mod tests {
         for key in ["Binds", "Mounts", "VolumesFrom", "Devices", "DeviceRequests", "CapAdd", "GroupAdd", "PidMode"] {
             assert!(expected["HostConfig"].get(key).is_none(), "{key}");
         }
+    }
+
+    /// What prepares an image runs programs of it, as root: it gets a writable root, and room for a compiler.
+    #[test]
+    fn what_prepares_an_image_is_kept_in_as_a_run_is() {
+        let limits = Limits { milli_cpus: 1500, ..defaults() };
+        let derivation = Derivation {
+            base: "sha256:base".into(),
+            name: "sandtray/go:1".into(),
+            script: "true",
+            path: "/bin",
+            limits,
+            instance: InstanceId { home: "a1b2".into(), boot: "c3d4".into() },
+            run: "0198f5e2a1b87c3d9e0f112233445566".parse::<RunId>().unwrap(),
+        };
+        let prepares = serde_json::to_value(preparing(&derivation)).unwrap();
+        let mut expected = as_json(Language::Go, limits)["HostConfig"].take();
+        for (key, value) in [
+            ("ReadonlyRootfs", json!(false)),
+            ("Memory", json!(4_u64 << 30)),
+            ("MemorySwap", json!(4_u64 << 30)),
+            ("PidsLimit", json!(512)),
+            (
+                "Ulimits",
+                json!([
+                    { "Name": "core", "Soft": 0, "Hard": 0 },
+                    { "Name": "fsize", "Soft": 1 << 30, "Hard": 1 << 30 },
+                    { "Name": "memlock", "Soft": 65_536, "Hard": 65_536 },
+                    { "Name": "msgqueue", "Soft": 0, "Hard": 0 },
+                    { "Name": "nofile", "Soft": 4096, "Hard": 4096 }
+                ]),
+            ),
+        ] {
+            expected[key] = value;
+        }
+        expected.as_object_mut().unwrap().remove("Tmpfs");
+        assert_eq!(prepares["HostConfig"], expected);
+        assert_eq!(
+            (&prepares["User"], &prepares["Env"], &prepares["NetworkDisabled"]),
+            (&json!("0:0"), &json!(["NVIDIA_VISIBLE_DEVICES=void"]), &json!(true))
+        );
     }
 
     #[test]

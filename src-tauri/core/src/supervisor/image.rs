@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::leases::Leases;
-use crate::run::RunId;
+use crate::run::{Limits, RunId};
 use crate::settings::Settings;
 
 use super::images::{Found, Ticket};
@@ -31,17 +31,18 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Preparation {
     pub(super) language: Language,
     pub(super) script: &'static str,
+    limits: Limits,
     instance: InstanceId,
     janitor: Janitor,
 }
 
 impl Preparation {
     /// Of the images that settings name, those of a language that needs it.
-    pub(super) fn of(image: &str, settings: &Settings, leases: &Leases) -> Option<Self> {
+    pub(super) fn of(image: &str, settings: &Settings, limits: Limits, leases: &Leases) -> Option<Self> {
         let language = Language::ALL.into_iter().find(|language| settings.image(*language) == image)?;
         let script = language.recipe().prepare?;
         let (instance, janitor) = (leases.instance.clone(), leases.janitor.clone());
-        Some(Self { language, script, instance, janitor })
+        Some(Self { language, script, limits, instance, janitor })
     }
 
     /// Another for each base and for each script.
@@ -60,9 +61,6 @@ impl Preparation {
 
     /// Slower, but none the worse, where it cannot be made.
     async fn make(&self, engine: &Arc<dyn Engine>, base: ImageInfo) -> Result<ImageInfo, EngineError> {
-        if let Some(made) = self.find(engine.as_ref(), &base).await? {
-            return Ok(made);
-        }
         match self.derive(engine, &base).await {
             Ok(()) => Ok(self.find(engine.as_ref(), &base).await?.unwrap_or(base)),
             Err(error) => {
@@ -79,6 +77,7 @@ impl Preparation {
             name: self.name(base),
             script: self.script,
             path: self.language.recipe().path,
+            limits: self.limits,
             instance: self.instance.clone(),
             run: RunId::generate(),
         };
@@ -117,23 +116,26 @@ pub(super) async fn pull(
     image: String,
     ticket: Ticket,
     preparation: Option<Preparation>,
+    proved: Option<String>,
     notes: mpsc::Sender<Note>,
     cancel: CancellationToken,
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(&engine, &image, preparation, &notes) => result.map(Found::Ready),
+        result = bring(&engine, &image, preparation, proved, &notes) => result,
     };
     Done::Image { image, ticket, result }
 }
 
-/// Fetches what is not here, and prepares what needs it.
+/// Fetches what is not here, and prepares what needs it. That runs programs of the image, so it is done only in the one
+/// whose walls are `proved`; one that was just fetched comes back unprepared.
 async fn bring(
     engine: &Arc<dyn Engine>,
     image: &str,
     preparation: Option<Preparation>,
+    proved: Option<String>,
     notes: &mpsc::Sender<Note>,
-) -> Result<ImageInfo, RunError> {
+) -> Result<Found, RunError> {
     let find = || async { engine.image(image).await.map_err(|error| unavailable(error, image)) };
     let base = match find().await? {
         Some(here) => here,
@@ -145,14 +147,18 @@ async fn bring(
             })?
         }
     };
-    match preparation {
-        Some(preparation) => {
+    let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };
+    let made = match preparation.find(engine.as_ref(), &base).await {
+        Ok(None) if proved.as_ref() == Some(&base.id) => {
             // Nobody listens any more: nobody needs to know.
             let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
-            preparation.make(engine, base).await.map_err(|error| unavailable(error, image))
+            preparation.make(engine, base).await.map(Found::Ready)
         }
-        None => Ok(base),
-    }
+        Ok(None) => Ok(Found::Unprepared(base)),
+        Ok(Some(made)) => Ok(Found::Ready(made)),
+        Err(error) => Err(error),
+    };
+    made.map_err(|error| unavailable(error, image))
 }
 
 async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> Result<(), PullError> {

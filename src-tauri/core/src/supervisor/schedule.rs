@@ -1,6 +1,9 @@
 //! What can be done now: look at images, prove walls, start runs, tell the pool. Called after every message.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, EngineState, ImageInfo};
 use crate::error::RunError;
@@ -23,17 +26,17 @@ impl Actor {
             let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
             self.answer(abandoned, Ok(outcome));
         }
-        if let EngineState::Trouble(trouble) = self.engine_state() {
+        if let EngineState::Trouble(trouble) = self.health() {
             self.refuse_waiting(&RunError::Engine(trouble.clone()), |_| true);
-            self.images.refuse_askers(&RunError::Engine(trouble));
+            self.images.refuse_askers(&RunError::Engine(trouble), |_| true);
         }
         let Some(engine) = self.engine.clone() else { return };
         self.advance_images(&engine);
-        if !self.enabled || self.stopping {
+        if self.stopping {
             return;
         }
         self.advance_walls(&engine);
-        if self.walls.held() {
+        if self.enabled {
             self.start_runs(&engine);
         }
     }
@@ -41,32 +44,65 @@ impl Actor {
     fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
         let settings = &self.parts.settings;
         let waited_for: Vec<&str> = self.queue.iter().map(|pending| settings.image(pending.spec.language)).collect();
-        for Work { name, ticket, pull, failures } in
-            self.images.begin(|name| waited_for.contains(&name), !self.stopping)
+        for Work { name, ticket, pull, prepare, failures } in
+            self.images.begin(|name| waited_for.contains(&name), |id| self.walls.held(id).is_some(), !self.stopping)
         {
-            let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
+            let preparation =
+                Preparation::of(&name, &self.parts.settings, self.limits_of_preparing(), &self.parts.leases);
             let (engine, purpose) = (Arc::clone(engine), Purpose::Image(name.clone()));
             match pull {
                 None => self.spawn(purpose, image::look(engine, name, ticket, preparation, failures)),
                 Some(cancel) => {
                     let notes = self.notes.0.clone();
-                    self.spawn(purpose, image::pull(engine, name, ticket, preparation, notes, cancel));
+                    self.spawn(purpose, image::pull(engine, name, ticket, preparation, prepare, notes, cancel));
                 }
             }
         }
     }
 
+    /// Has the walls proved in each image that is here, and refuses whoever waits for one in which they do not hold. Those
+    /// that somebody waits for are checked at once, each by itself: one that takes long holds up no other. The rest
+    /// is checked ahead of the first call, one at a time.
     fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
-        let Some(image) = self.images.any_ready().cloned() else { return };
-        let Some(failures) = self.walls.begin() else { return };
-        let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-        let check = task::check_walls(check, Arc::clone(engine), image, leases, self.limits(), failures);
-        self.spawn(Purpose::Walls, check);
+        let names: BTreeSet<String> =
+            Language::ALL.into_iter().map(|language| self.parts.settings.image(language).to_owned()).collect();
+        for name in &names {
+            if let Some(trouble) = self.wall_missing(name) {
+                let (error, settings) = (RunError::Engine(trouble), self.parts.settings.clone());
+                self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
+                self.images.refuse_askers(&error, |other| other == name);
+            }
+        }
+        let (settings, queue) = (&self.parts.settings, &self.queue);
+        let is_wanted = |name: &str| {
+            self.images.is_asked_for(name) || queue.iter().any(|pending| settings.image(pending.spec.language) == name)
+        };
+        let here = |name: &String| self.images.here(name).cloned();
+        let (wanted, rest): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_wanted(name));
+        let rest = rest.into_iter().filter(|name| self.enabled && self.images.ready(name).is_some());
+        let (wanted, rest): (Vec<ImageInfo>, Vec<ImageInfo>) =
+            (wanted.into_iter().filter_map(here).collect(), rest.filter_map(here).collect());
+        for image in wanted {
+            self.check_walls(engine, image);
+        }
+        for image in rest {
+            if !self.walls.are_being_checked() {
+                self.check_walls(engine, image);
+            }
+        }
+    }
+
+    fn check_walls(&mut self, engine: &Arc<dyn Engine>, image: ImageInfo) {
+        let Some((check, failures)) = self.walls.begin(&image.id) else { return };
+        let purpose = Purpose::Walls(image.id.clone(), check);
+        let (wall_check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
+        let engine = Arc::clone(engine);
+        self.spawn(purpose, task::check_walls(wall_check, engine, image, leases, self.limits(), (check, failures)));
     }
 
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() + self.overstaying() < self.concurrency {
-            let Some((mut pending, image)) = self.next_run() else { return };
+            let Some((mut pending, image, doubted)) = self.next_run() else { return };
             // The owner may have lowered them since the run was asked for.
             pending.spec.limits = pending.spec.limits.at_most(&self.limits());
             let run = pending.spec.id;
@@ -82,6 +118,7 @@ impl Actor {
                 pending: *pending,
                 engine: Arc::clone(engine),
                 image,
+                doubted,
                 leases: self.parts.leases.clone(),
                 recorder: Arc::clone(&self.parts.recorder),
                 notes: self.notes.0.clone(),
@@ -95,10 +132,14 @@ impl Actor {
         *self.parts.leases.janitor.watch_overstaying().borrow()
     }
 
-    /// The next whose image is there and whose client has taken enough of what it was sent.
-    fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo)> {
-        let (images, settings) = (&self.images, &self.parts.settings);
-        let image = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
+    /// The next whose image is there, with its walls proved, and whose client has taken enough of what it was sent. With it what is
+    /// cancelled once that proof is doubted.
+    fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo, CancellationToken)> {
+        let (images, walls, settings) = (&self.images, &self.walls, &self.parts.settings);
+        let image = |pending: &Pending| {
+            let image = images.ready(settings.image(pending.spec.language))?;
+            Some((image.clone(), walls.held(&image.id)?.doubted.clone()))
+        };
         let ready = |pending: &Pending| pending.hold.may_begin() && image(pending).is_some();
         let mut next = self.queue.pop_where(|pending| ready(pending));
         if next.is_none() {
@@ -108,13 +149,13 @@ impl Actor {
             next = if held_back { self.queue.pop_where(|pending| ready(pending)) } else { None };
         }
         let next = next?;
-        let image = image(&next)?;
-        Some((next, image))
+        let (image, doubted) = image(&next)?;
+        Some((next, image, doubted))
     }
 
     /// Tells the pool what to keep warm; only when that has changed.
     pub(super) fn stock(&mut self) {
-        let usable = self.enabled && !self.stopping && self.walls.held();
+        let usable = self.enabled && !self.stopping;
         let engine = if usable { self.engine.clone() } else { None };
         let stock = engine.map(|engine| Stock {
             engine,
@@ -122,7 +163,7 @@ impl Actor {
                 .into_iter()
                 .filter_map(|language| {
                     let image = self.images.ready(self.parts.settings.image(language))?;
-                    Some((language, image.clone()))
+                    self.walls.held(&image.id).map(|_| (language, image.clone()))
                 })
                 .collect(),
             limits: self.limits(),
@@ -137,6 +178,12 @@ impl Actor {
     /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
     fn limits(&self) -> Limits {
         self.granted(self.parts.settings.limits())
+    }
+
+    /// Somebody waits for it, and it is done once: twice the CPU of a run, where there is so much.
+    pub(super) fn limits_of_preparing(&self) -> Limits {
+        let run = self.parts.settings.limits();
+        self.granted(Limits { milli_cpus: run.milli_cpus.saturating_mul(2), ..run })
     }
 
     fn granted(&self, limits: Limits) -> Limits {
