@@ -280,6 +280,7 @@ pub fn ready() -> EngineState {
         arch: "x86_64".into(),
         cpus: 2,
         memory_bytes: 1 << 30,
+        fingerprint: String::new(),
     })
 }
 

@@ -123,8 +123,8 @@ mod tests {
              go      golang            417 MB, prepared at its first run\n  \
              rust    rust              could not be fetched (no network)\n  \
              shell   own               can't be used: it declares volumes\n  \
-             shell   own               5.0 MB\n  \
-             shell   own               5.0 MB, its programs can read their launcher\n  \
+             shell   own               5 MB\n  \
+             shell   own               5 MB, its programs can read their launcher\n  \
              shell   own               can't be used: a wall is missing (no filter\u{fffd})\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"
         );

@@ -20,12 +20,12 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
+use super::Parts;
 use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending, Turn};
 use super::task::{Done, Note};
-use super::walls::{Check, Verdict, Walls};
-use super::{Parts, Proof, Unproved};
+use super::walls::{Check, Walls};
 
 /// Notes of tasks that may wait; a task that finds no room drops its note.
 const NOTES: usize = 256;
@@ -350,28 +350,6 @@ impl Actor {
         }
     }
 
-    fn know_walls(&mut self, image: &str, check: Check, result: Result<Proof, Unproved>) {
-        match self.walls.conclude(image, check, result) {
-            Verdict::Held | Verdict::Stale => {}
-            Verdict::Missing(wall) => {
-                error!(image, wall, "a wall is missing: nothing runs in this image");
-                self.tell(Event::EngineChanged { engine: self.engine_state() });
-            }
-            Verdict::Unknown(error) => {
-                let settings = self.parts.settings.clone();
-                let names: Vec<String> = Language::ALL.map(|language| settings.image(language).to_owned()).into();
-                let is_it = |name: &str| self.images.here(name).is_some_and(|here| here.id == image);
-                let names: Vec<String> = names.into_iter().filter(|name| is_it(name)).collect();
-                let of_it = |name: &str| names.iter().any(|other| other == name);
-                // The image may be what is wrong.
-                self.images.doubt(image);
-                (self.parts.nudge)();
-                self.refuse_waiting(&error, |pending| of_it(settings.image(pending.spec.language)));
-                self.images.refuse_askers(&error, of_it);
-            }
-        }
-    }
-
     pub(super) fn refuse_waiting(&mut self, error: &RunError, matches: impl Fn(&Pending) -> bool) {
         for pending in self.queue.take_where(|pending| matches(pending)) {
             self.answer(pending, Err(error.clone()));
@@ -412,33 +390,6 @@ impl Actor {
     pub(super) fn tell(&self, event: Event) {
         // Nobody may be listening.
         let _ = self.events.send(event);
-    }
-
-    /// What is known of the engine by asking it.
-    pub(super) fn health(&self) -> EngineState {
-        self.parts.connections.borrow().state.clone()
-    }
-
-    /// Why nothing runs in the image of this name.
-    pub(super) fn wall_missing(&self, name: &str) -> Option<EngineTrouble> {
-        let wall = self.walls.missing(&self.images.here(name)?.id)?.to_owned();
-        let endpoint = self.engine.as_ref()?.endpoint().clone();
-        Some(EngineTrouble::WallMissing { endpoint, image: name.to_owned(), wall })
-    }
-
-    /// As the rest of the world sees it. One for which a wall is missing in every image that is here is of no use at all.
-    pub(super) fn engine_state(&self) -> EngineState {
-        let here = || {
-            let names = Language::ALL.into_iter().map(|language| self.parts.settings.image(language));
-            names.filter(|name| self.images.here(name).is_some())
-        };
-        let missing: Vec<EngineTrouble> = here().map_while(|name| self.wall_missing(name)).collect();
-        match self.health() {
-            EngineState::Ready(_) if !missing.is_empty() && missing.len() == here().count() => {
-                missing.into_iter().next().map_or(EngineState::Checking, EngineState::Trouble)
-            }
-            state => state,
-        }
     }
 
     /// Also before whoever asked for a change is told that it holds: they may look at once.

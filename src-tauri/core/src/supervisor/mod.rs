@@ -6,6 +6,7 @@ mod image;
 mod images;
 mod owner;
 mod pending;
+mod proving;
 mod quiet;
 mod schedule;
 mod task;

@@ -1,6 +1,5 @@
-//! What can be done now: look at images, prove walls, start runs, tell the pool. Called after every message.
+//! What can be done now: look at images, start runs, tell the pool. Called after every message.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -16,7 +15,7 @@ use super::actor::{Actor, Live, Purpose};
 use super::image::{self, Preparation};
 use super::images::Work;
 use super::pending::Pending;
-use super::task::{self, RunTask};
+use super::task::RunTask;
 
 impl Actor {
     /// Does whatever can be done now.
@@ -58,46 +57,6 @@ impl Actor {
                 }
             }
         }
-    }
-
-    /// Has the walls proved in each image that is here, and refuses whoever waits for one in which they do not hold. Those
-    /// that somebody waits for are checked at once, each by itself: one that takes long holds up no other. The rest
-    /// is checked ahead of the first call, one at a time.
-    fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
-        let names: BTreeSet<String> =
-            Language::ALL.into_iter().map(|language| self.parts.settings.image(language).to_owned()).collect();
-        for name in &names {
-            if let Some(trouble) = self.wall_missing(name) {
-                let (error, settings) = (RunError::Engine(trouble), self.parts.settings.clone());
-                self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
-                self.images.refuse_askers(&error, |other| other == name);
-            }
-        }
-        let (settings, queue) = (&self.parts.settings, &self.queue);
-        let is_wanted = |name: &str| {
-            self.images.is_asked_for(name) || queue.iter().any(|pending| settings.image(pending.spec.language) == name)
-        };
-        let here = |name: &String| self.images.here(name).cloned();
-        let (wanted, rest): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_wanted(name));
-        let rest = rest.into_iter().filter(|name| self.enabled && self.images.ready(name).is_some());
-        let (wanted, rest): (Vec<ImageInfo>, Vec<ImageInfo>) =
-            (wanted.into_iter().filter_map(here).collect(), rest.filter_map(here).collect());
-        for image in wanted {
-            self.check_walls(engine, image);
-        }
-        for image in rest {
-            if !self.walls.are_being_checked() {
-                self.check_walls(engine, image);
-            }
-        }
-    }
-
-    fn check_walls(&mut self, engine: &Arc<dyn Engine>, image: ImageInfo) {
-        let Some((check, failures)) = self.walls.begin(&image.id) else { return };
-        let purpose = Purpose::Walls(image.id.clone(), check);
-        let (wall_check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-        let engine = Arc::clone(engine);
-        self.spawn(purpose, task::check_walls(wall_check, engine, image, leases, self.limits(), (check, failures)));
     }
 
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
@@ -176,7 +135,7 @@ impl Actor {
     }
 
     /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
-    fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         self.granted(self.parts.settings.limits())
     }
 
