@@ -48,6 +48,7 @@ async fn slow_to_prepare(engine: &dyn Engine, name: &str) {
         name: name.into(),
         script: "mkdir -p /usr/local/go/bin && printf '#!/bin/sh\\nexec sleep 1000\\n' >/usr/local/go/bin/go && chmod +x /usr/local/go/bin/go",
         path: "/usr/bin:/bin",
+        limits: sandtray_core::settings::Settings::default().limits(),
         instance: InstanceId { home: "test".into(), boot: "test".into() },
         run: RunId::generate(),
     };
