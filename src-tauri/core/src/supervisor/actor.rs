@@ -326,7 +326,7 @@ impl Actor {
             Done::Image { image, ticket, result } => self.know_image(image, ticket, result),
             Done::NeedsProof(pending) => {
                 self.live.remove(&pending.spec.id);
-                self.queue.put_back(pending.client.id, pending);
+                self.queue.put_back(pending.turn(), pending);
             }
             Done::Walls { image, check, result } => self.know_walls(&image, check, result),
             Done::Swept | Done::Quiet => {}
