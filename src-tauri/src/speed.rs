@@ -51,7 +51,13 @@ mod tests {
 
     fn pulling(downloaded_bytes: u64) -> ImageStatus {
         let figure = PullFigure { fraction: 0.1, downloaded_bytes, total_bytes: 1000, preparing: false };
-        ImageStatus { language: Language::Go, image: "go".into(), state: ImageState::Pulling(figure) }
+        ImageStatus {
+            language: Language::Go,
+            image: "go".into(),
+            state: ImageState::Pulling(figure),
+            wall_missing: None,
+            launcher: None,
+        }
     }
 
     #[test]

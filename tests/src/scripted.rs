@@ -280,6 +280,7 @@ pub fn ready() -> EngineState {
         arch: "x86_64".into(),
         cpus: 2,
         memory_bytes: 1 << 30,
+        fingerprint: String::new(),
     })
 }
 
@@ -289,7 +290,13 @@ fn snapshot() -> Snapshot {
 
 pub fn pulling(fraction: f64) -> ImageStatus {
     let figure = PullFigure { fraction, downloaded_bytes: 10, total_bytes: 20, preparing: false };
-    ImageStatus { language: Language::Python, image: "python:3.12-slim".into(), state: ImageState::Pulling(figure) }
+    ImageStatus {
+        language: Language::Python,
+        image: "python:3.12-slim".into(),
+        state: ImageState::Pulling(figure),
+        wall_missing: None,
+        launcher: None,
+    }
 }
 
 pub fn live(run_id: RunId) -> LiveRun {

@@ -81,6 +81,17 @@ async fn a_pull_shows_its_progress_and_ends_at_one() {
     assert!(last.total_bytes >= LAYER_BYTES as u64 && last.downloaded_bytes == last.total_bytes, "{last:?}");
 }
 
+/// That it ends with the engine can be seen where one may be stopped; here, that nothing else ends it.
+#[tokio::test]
+async fn an_engine_lets_itself_be_watched_and_knows_itself_again() {
+    let engine = engine().await;
+    let before = engine.info().await.unwrap();
+    let watched = tokio::time::timeout(std::time::Duration::from_secs(3), engine.watch()).await;
+    assert!(watched.is_err(), "the watch ended: {watched:?}");
+    assert_eq!(engine.info().await, Ok(before.clone()));
+    assert!(before.fingerprint.contains("runc") || before.fingerprint.contains("crun"), "{before:?}");
+}
+
 /// An image whose one layer no other image has. The same one each time, so that the registry does not grow.
 async fn push(endpoint: &Endpoint, name: &str) {
     use bollard::query_parameters::{CreateImageOptions, PushImageOptions};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::container::LogOutput;
-use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::models::{ContainerCreateBody, DeviceMapping, HostConfig};
 use bollard::query_parameters::{AttachContainerOptions, RemoveContainerOptions};
 use futures_util::StreamExt;
 use sandtray_core::engine::{ContainerSpec, InstanceId, container, walls};
@@ -38,6 +38,8 @@ async fn every_wall_holds_as_the_probe_sees_it_in_each_language() {
     for language in Language::ALL {
         let ran = run(probing(walled(language)), b"").await;
         assert_eq!(walls::missing(&ran.stdout, &limits()), Vec::<String>::new(), "{language}: {ran:?}");
+        // Here the probe is PID 1, and has itself.
+        assert_eq!(walls::launcher(&ran.stdout), walls::Launcher::Readable, "{language}");
         assert_eq!(ran.stderr, "", "{language}");
     }
 }
@@ -54,6 +56,29 @@ async fn what_programs_are_for_works_in_each_language() {
         let recipe = language.recipe();
         let ran = run(storing(walled(language), program, recipe.program, recipe.command), program).await;
         assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("works\n", ""), "{language}");
+    }
+}
+
+/// With the engine's own ideas of what is to be hidden and filtered in place of ours.
+#[tokio::test]
+async fn what_programs_ask_their_machine_has_the_same_answer_behind_the_walls() {
+    for (language, program) in [
+        (Language::Python, &program!("machine.py")[..]),
+        (Language::Javascript, program!("machine.js")),
+        (Language::Shell, program!("machine.sh")),
+        (Language::Go, program!("machine.go")),
+        (Language::Rust, program!("machine.rs")),
+    ] {
+        let recipe = language.recipe();
+        let mut open = walled(language);
+        let host = open.host_config.as_mut().unwrap();
+        (host.masked_paths, host.readonly_paths) = (None, None);
+        host.security_opt.as_mut().unwrap().truncate(1);
+        let [walled, open] = [walled(language), open]
+            .map(|config| run(storing(config, program, recipe.program, recipe.command), program));
+        let (walled, open) = (walled.await, open.await);
+        assert_eq!((&walled.stdout, &walled.stderr), (&open.stdout, &open.stderr), "{language}");
+        assert!(walled.stdout.lines().count() > 0, "{language}: {walled:?}");
     }
 }
 
@@ -120,6 +145,28 @@ async fn nothing_of_the_host_can_be_seen() {
 }
 
 #[tokio::test]
+async fn no_disk_driver_or_device_has_a_name_in_here() {
+    let said = attacked(walled(Language::Python), program!("sysfs.py"), "").await;
+    let needed = json!({ "limits": true, "cpus": true, "cpuinfo": true, "random": true });
+    assert_eq!(said, json!({ "succeeded": [], "needed": needed }));
+}
+
+#[tokio::test]
+async fn a_terminal_of_ones_own_is_nothing_but_a_terminal() {
+    let said = attacked(walled(Language::Python), program!("terminal.py"), "").await;
+    // A terminal that nobody has given a size says 0 0.
+    let works = json!({ "size": [40, 120], "key": "k", "child": ["0", "0", "terminal"], "exit": 0 });
+    assert_eq!(said, json!({ "succeeded": [], "works": works }));
+}
+
+#[tokio::test]
+async fn sockets_and_processes_have_plain_options_only() {
+    let said = attacked(walled(Language::Python), program!("sockopts.py"), "").await;
+    assert_eq!((&said["succeeded"], &said["works"]), (&json!([]), &json!(true)), "{said}");
+    assert!(said["tried"].as_u64() > Some(400), "{said}");
+}
+
+#[tokio::test]
 async fn a_fork_bomb_stops_at_the_limit() {
     let said = attacked(walled(Language::Python), program!("fork.py"), "128").await;
     // The bomb itself is one of the 128; a thread counts as a process does. 11: EAGAIN.
@@ -183,6 +230,8 @@ async fn without_walls_the_same_programs_succeed() {
     let config = without(|_, host| host.masked_paths = Some(Vec::new()));
     let said = attacked(config, program!("host.py"), "").await;
     assert!(succeeded(&said, "reads /proc/cmdline"), "{said}");
+    let said = attacked(without(|_, host| host.masked_paths = Some(Vec::new())), program!("sysfs.py"), "").await;
+    assert!(succeeded(&said, "listed: /sys/devices/") && succeeded(&said, "read: /proc/misc"), "{said}");
 
     // A plain shell as PID 1, and the program its child: there the attacks on the launcher succeed.
     let program = program!("pid1.py");
@@ -195,6 +244,10 @@ async fn without_walls_the_same_programs_succeed() {
     assert!(succeeded(&said, "ptrace itself") && succeeded(&said, "/usr/bin/su runs as"), "{said}");
     let said = attacked(config.clone(), program!("syscalls.py"), "").await;
     assert!(succeeded(&said, "io_uring_setup") && succeeded(&said, "keyctl"), "{said}");
+    let said = attacked(config.clone(), program!("terminal.py"), "").await;
+    assert!(succeeded(&said, "line discipline 1 of ptmx"), "{said}");
+    let said = attacked(config.clone(), program!("sockopts.py"), "").await;
+    assert!(succeeded(&said, "sendto over stream 41: 0") && succeeded(&said, "setsockopt 1 26 0: 0"), "{said}");
     let said = attacked(config, program!("sockets.py"), "").await;
     assert!(succeeded(&said, "family 16 "), "{said}");
 }
@@ -203,7 +256,7 @@ async fn without_walls_the_same_programs_succeed() {
 #[tokio::test]
 async fn the_probe_misses_each_wall_that_is_not_there() {
     type Change = fn(&mut ContainerCreateBody, &mut HostConfig);
-    let cases: [(Change, &[&str]); 12] = [
+    let cases: [(Change, &[&str]); 17] = [
         // Root without capabilities still owns what it owns, in /dev for one.
         (
             |config, _| config.user = Some("0:0".into()),
@@ -237,6 +290,31 @@ async fn the_probe_misses_each_wall_that_is_not_there() {
         (|_, host| host.nano_cpus = None, &["the CPU limit is not enforced"]),
         (|_, host| host.ulimits = None, &["the limits of a single process are not enforced"]),
         (|config, _| config.hostname = None, &["the host's name can be seen"]),
+        (|_, host| host.masked_paths = Some(Vec::new()), &["what tells of the machine's devices can be read"]),
+        // One of many.
+        (
+            |_, host| host.masked_paths.as_mut().unwrap().retain(|path| path != "/sys/devices"),
+            &["what tells of the machine's devices can be read"],
+        ),
+        (
+            |_, host| host.readonly_paths = Some(Vec::new()),
+            &["more than the working folder and /tmp can be written", "the kernel's settings are not read-only"],
+        ),
+        (
+            |_, host| host.binds = Some(vec!["/etc/machine-id:/dev/extra:ro".into()]),
+            &["something of the host's disk is mounted", "a device of the machine's can be reached"],
+        ),
+        (
+            |_, host| {
+                let (path, into, may) = ("/dev/zero", "/dev/mem0", "r");
+                host.devices = Some(vec![DeviceMapping {
+                    path_on_host: Some(path.into()),
+                    path_in_container: Some(into.into()),
+                    cgroup_permissions: Some(may.into()),
+                }]);
+            },
+            &["a device of the machine's can be reached"],
+        ),
     ];
     for (change, expected) in cases {
         let ran = run(probing(without(change)), b"").await;
@@ -269,7 +347,7 @@ fn storing(mut config: ContainerCreateBody, program: &[u8], file: &str, command:
 fn probing(mut config: ContainerCreateBody) -> ContainerCreateBody {
     let entrypoint = config.entrypoint.as_mut().unwrap();
     entrypoint.truncate(8);
-    entrypoint.push(walls::PROBE.into());
+    entrypoint.push(walls::probe().into());
     config
 }
 

@@ -54,6 +54,13 @@ fn images(images: &Value) -> String {
 fn image(image: &Value) -> Vec<String> {
     let word = |value: &Value| plain(value.as_str().unwrap_or_default());
     let state = match image["state"].as_str() {
+        _ if image["wall_missing"].is_string() => {
+            format!("can't be used: a wall is missing ({})", word(&image["wall_missing"]))
+        }
+        Some("ready") if image["launcher"] == "readable" => {
+            let size = bytes(image["size_bytes"].as_u64().unwrap_or(0));
+            format!("{size}, its programs can read their launcher")
+        }
         Some("ready") => bytes(image["size_bytes"].as_u64().unwrap_or(0)),
         Some("unprepared") => {
             format!("{}, prepared at its first run", bytes(image["size_bytes"].as_u64().unwrap_or(0)))
@@ -101,6 +108,9 @@ mod tests {
                 { "language": "go", "image": "golang", "state": "unprepared", "size_bytes": 417 << 20 },
                 { "language": "rust", "image": "rust", "state": "failed", "error": { "reason": "no_network" } },
                 { "language": "shell", "image": "own", "state": "failed", "error": { "reason": "declares_volumes" } },
+                { "language": "shell", "image": "own", "state": "ready", "size_bytes": 5 << 20, "launcher": "sealed" },
+                { "language": "shell", "image": "own", "state": "ready", "size_bytes": 5 << 20, "launcher": "readable" },
+                { "language": "shell", "image": "own", "state": "ready", "size_bytes": 5, "wall_missing": "no filter\n" },
             ],
             "running": [{ "run_id": "01", "language": "python", "client": "agent\n", "label": null, "since": 0 }],
             "queued": [],
@@ -113,7 +123,10 @@ mod tests {
              go      golang            being prepared\n  \
              go      golang            417 MB, prepared at its first run\n  \
              rust    rust              could not be fetched (no network)\n  \
-             shell   own               can't be used: it declares volumes\n\n\
+             shell   own               can't be used: it declares volumes\n  \
+             shell   own               5 MB\n  \
+             shell   own               5 MB, its programs can read their launcher\n  \
+             shell   own               can't be used: a wall is missing (no filter\u{fffd})\n\n\
              Running\n  01  python  agent\u{fffd}  1 min ago\n"
         );
     }

@@ -311,7 +311,13 @@ async fn status_tells_people_and_programs() {
     let run = sandtray_core::run::RunId::generate();
     desk.product.change(|s| {
         s.running = vec![live(run)];
-        s.images = vec![ImageStatus { language: Language::Go, image: "golang".into(), state: ImageState::NotPulled }];
+        s.images = vec![ImageStatus {
+            language: Language::Go,
+            image: "golang".into(),
+            state: ImageState::NotPulled,
+            wall_missing: None,
+            launcher: None,
+        }];
     });
     let (code, stdout, stderr) = said(&desk.call(&["status"]).await);
     assert_eq!((code, stderr.as_str()), (0, ""));

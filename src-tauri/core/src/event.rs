@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 pub use crate::engine::PullFigure;
+pub use crate::engine::walls::Launcher;
 use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
 use crate::run::{RunId, Status};
@@ -27,6 +28,12 @@ pub struct ImageStatus {
     pub image: String,
     #[serde(flatten)]
     pub state: ImageState,
+    /// Which wall the engine was seen not to hold around its programs: none runs in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_missing: Option<String>,
+    /// Whether its programs can read PID 1 of their containers, once that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launcher: Option<Launcher>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -91,7 +91,15 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
         language_version: recipe.version.into(),
         image: status.image.clone(),
         pinned: is_pinned(&status.image),
-        state,
+        // It is here, and of no use.
+        state: status.wall_missing.as_deref().map_or(state, walled_off),
+    }
+}
+
+fn walled_off(wall: &str) -> ImageStateView {
+    ImageStateView::Failed {
+        message: format!("Nothing runs in this image: a wall that keeps programs in is missing: {wall}."),
+        hint: "Choose another image in the settings, or update the engine; then try again.".into(),
     }
 }
 
@@ -155,11 +163,25 @@ mod tests {
     use sandtray_core::language::Language;
 
     fn shown(state: event::ImageState) -> ImageStateView {
-        image_view(&event::ImageStatus { language: Language::Python, image: "python".into(), state }).state
+        image_view(&status(state)).state
+    }
+
+    fn status(state: event::ImageState) -> event::ImageStatus {
+        let (language, image) = (Language::Python, "python".into());
+        event::ImageStatus { language, image, state, wall_missing: None, launcher: None }
     }
 
     fn image_view(status: &event::ImageStatus) -> ImageView {
         image(status, 0.0)
+    }
+
+    #[test]
+    fn an_image_with_a_wall_missing_is_of_no_use_though_it_is_here() {
+        let info = ImageInfo { id: "1".into(), digest: None, size_bytes: 5 };
+        let wall_missing = Some("a device of the machine's can be reached".into());
+        let missing = event::ImageStatus { wall_missing, ..status(event::ImageState::Ready(info)) };
+        let ImageStateView::Failed { message, .. } = image_view(&missing).state else { panic!("it is of no use") };
+        assert!(message.ends_with("is missing: a device of the machine's can be reached."), "{message}");
     }
 
     #[test]
@@ -172,7 +194,7 @@ mod tests {
         assert_eq!(shown(event::ImageState::Unprepared(info)), expected);
         let pinned = |image: &str| {
             let state = event::ImageState::NotPulled;
-            image_view(&event::ImageStatus { language: Language::Python, image: image.into(), state }).pinned
+            image_view(&event::ImageStatus { image: image.into(), ..status(state) }).pinned
         };
         assert_eq!((pinned("python:3.12-slim"), pinned("python:3.12-slim@sha256:0123")), (false, true));
     }
@@ -189,6 +211,7 @@ mod tests {
                 arch: "x86_64".into(),
                 cpus: 2,
                 memory_bytes: 1,
+                fingerprint: String::new(),
             })
         };
         assert_eq!(warning(&ready("tcp://127.0.0.1:2375")), None);

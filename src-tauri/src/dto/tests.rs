@@ -96,5 +96,5 @@ fn said() -> Value {
 
 fn image(language: Language, state: ImageState) -> ImageView {
     let image = language.recipe().default_image.to_owned();
-    present::image(&ImageStatus { language, image, state }, 0.0)
+    present::image(&ImageStatus { language, image, state, wall_missing: None, launcher: None }, 0.0)
 }

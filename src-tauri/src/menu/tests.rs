@@ -149,7 +149,10 @@ fn trouble_is_said_in_a_few_words() {
         (EngineTrouble::NotAnswering { endpoint: endpoint.clone() }, "On, but Docker isn't answering"),
         (EngineTrouble::NotAnswering { endpoint: at("tcp://127.0.0.1:2375") }, "On, but Docker isn't answering"),
         (EngineTrouble::Unusable { endpoint: endpoint.clone(), reason }, "On, but Docker can't be used"),
-        (EngineTrouble::WallMissing { endpoint, wall }, "On, but Docker doesn't hold every wall"),
+        (
+            EngineTrouble::WallMissing { endpoint, image: "python".into(), wall },
+            "On, but Docker doesn't hold every wall",
+        ),
         (
             EngineTrouble::NotRunning { endpoint: at("unix:///run/user/1000/podman/podman.sock") },
             "On, but Podman isn't running",

@@ -226,6 +226,7 @@ mod tests {
             arch: String::new(),
             cpus: 1,
             memory_bytes: 1,
+            fingerprint: String::new(),
         });
         assert!(matches!(Notice::of_engine(&ready, &lost), Some(Notice::EngineLost { .. })));
         let back = Notice::of_engine(&lost, &ready);

@@ -36,8 +36,15 @@ async fn changed(name: &str, script: &'static str) -> Arc<dyn Engine> {
     let recipe = Language::Python.recipe();
     let base = engine.image(recipe.default_image).await.expect("an answer").expect("the image that was just used").id;
     let instance = InstanceId { home: "images".into(), boot: std::process::id().to_string() };
-    let derivation =
-        Derivation { base, name: name.into(), script, path: recipe.path, instance, run: RunId::generate() };
+    let derivation = Derivation {
+        base,
+        name: name.into(),
+        script,
+        path: recipe.path,
+        limits: sandtray_core::settings::Settings::default().limits(),
+        instance,
+        run: RunId::generate(),
+    };
     engine.derive(&derivation, &CancellationToken::new()).await.expect("an image of the stock one");
     rig.stop().await;
     engine

@@ -58,6 +58,7 @@ async fn image_for_go(engine: &dyn Engine, name: &str, script: &'static str) {
         name: name.into(),
         script,
         path: "/usr/bin:/bin",
+        limits: sandtray_core::settings::Settings::default().limits(),
         instance: InstanceId { home: "test".into(), boot: "test".into() },
         run: RunId::generate(),
     };

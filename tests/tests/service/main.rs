@@ -11,6 +11,7 @@ mod hoarding;
 mod killing;
 mod leftovers;
 mod pull;
+mod runtime;
 mod switch;
 
 use serde_json::{Value, json};

@@ -38,8 +38,7 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
         image: Some(spec.image.clone()),
         entrypoint: Some(entrypoint(spec)),
         cmd: Some(Vec::new()),
-        // The image's own variables cannot be taken away here, only outside of `env -i`; we add none to them.
-        env: Some(Vec::new()),
+        env: Some(for_the_runtime()),
         // Were it the working folder, Docker would hand that folder to root.
         working_dir: Some("/".into()),
         user: Some(format!("{UID}:{UID}")),
@@ -68,38 +67,46 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     }
 }
 
-/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's. No network, no
-/// capabilities and no forbidden system call all the same, since what runs there is the image's.
+/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's, and it may take the
+/// memory, the processes and the size of files that a compiler needs. All else is as for a run, since what runs there is
+/// the image's. How much it writes is watched by whoever runs it: few engines can bound a root file system.
 pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     const MEMORY: i64 = 4 << 30;
+    const PROCESSES: u32 = 512;
+    const FILE: i64 = 1 << 30;
+    const DESCRIPTORS: i64 = 4096;
     let path = format!("PATH={}", derivation.path);
+    let limits = Limits { memory_bytes: MEMORY as u64, processes: PROCESSES, ..derivation.limits };
+    let run = walls(&limits);
+    let ulimits = [("core", 0), ("fsize", FILE), ("memlock", MEMLOCK_BYTES), ("msgqueue", 0), ("nofile", DESCRIPTORS)];
     ContainerCreateBody {
         image: Some(derivation.base.clone()),
         entrypoint: Some(["env", "-i", &path, "LANG=C.UTF-8", "sh", "-c", derivation.script].map(str::to_owned).into()),
         cmd: Some(Vec::new()),
+        env: Some(for_the_runtime()),
         user: Some("0:0".into()),
         working_dir: Some("/".into()),
         hostname: Some(HOSTNAME.into()),
         network_disabled: Some(true),
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
+        stop_signal: Some("SIGKILL".into()),
         labels: Some(HashMap::from([
             (LABEL_INSTANCE.into(), derivation.instance.to_string()),
             (LABEL_RUN.into(), derivation.run.to_string()),
         ])),
         host_config: Some(HostConfig {
-            network_mode: Some("none".into()),
-            ipc_mode: Some("none".into()),
-            cap_drop: Some(vec!["ALL".into()]),
-            security_opt: Some(vec!["no-new-privileges:true".into(), format!("seccomp={}", seccomp::profile())]),
-            memory: Some(MEMORY),
-            memory_swap: Some(MEMORY),
-            pids_limit: Some(1024),
-            oom_score_adj: Some(500),
-            log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: Some(HashMap::new()) }),
-            ..Default::default()
+            readonly_rootfs: Some(false),
+            ulimits: Some(ulimits.map(|(name, most)| ulimit(name, most)).into()),
+            ..run
         }),
         ..Default::default()
     }
+}
+
+/// The image's own variables cannot be taken away here, only by `env -i`. Some runtimes go by one of them: NVIDIA's gives a
+/// container the host's devices and drivers where its image says so, as every image for CUDA does. This says no.
+fn for_the_runtime() -> Vec<String> {
+    vec!["NVIDIA_VISIBLE_DEVICES=void".into()]
 }
 
 /// PID 1 itself starts in a clean environment: what the image set (or the engine: HOSTNAME) is dropped by `env -i`
@@ -128,7 +135,11 @@ fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
 }
 
 fn host_config(spec: &ContainerSpec) -> HostConfig {
-    let limits = &spec.limits;
+    HostConfig { tmpfs: Some(tmpfs(spec)), ulimits: Some(ulimits(&spec.limits)), ..walls(&spec.limits) }
+}
+
+/// The walls around whatever is started from an image.
+fn walls(limits: &Limits) -> HostConfig {
     let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
     HostConfig {
         // A network namespace with nothing but its own loopback.
@@ -138,11 +149,10 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         dns_search: Some(vec![".".into()]),
 
         readonly_rootfs: Some(true),
-        tmpfs: Some(tmpfs(spec)),
         // Shared memory would be one more writable place: /dev/shm is not even there.
         ipc_mode: Some("none".into()),
-        masked_paths: Some(words(MASKED_BY_ENGINES).chain(words(MASKED_BY_US)).collect()),
-        readonly_paths: Some(words(READONLY).collect()),
+        masked_paths: Some(masked_paths().map(str::to_owned).collect()),
+        readonly_paths: Some(readonly_paths().map(str::to_owned).collect()),
 
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".into()]),
@@ -161,7 +171,6 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
         nano_cpus: Some(i64::from(limits.milli_cpus) * 1_000_000),
         // A fork bomb stops here. (RLIMIT_NPROC cannot do it: it counts a user's processes in all containers together.)
         pids_limit: Some(i64::from(limits.processes)),
-        ulimits: Some(ulimits(limits)),
         // When the machine itself runs short, runs go before anything of the owner's. Not the greatest value: the
         // launcher may raise the program's further, so that the kernel does not pick PID 1.
         oom_score_adj: Some(500),
@@ -212,8 +221,12 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
         ("nofile", NOFILE),
     ]
     .into_iter()
-    .map(|(name, most)| ResourcesUlimits { name: Some(name.into()), soft: Some(most), hard: Some(most) })
+    .map(|(name, most)| ulimit(name, most))
     .collect()
+}
+
+fn ulimit(name: &str, most: i64) -> ResourcesUlimits {
+    ResourcesUlimits { name: Some(name.into()), soft: Some(most), hard: Some(most) }
 }
 
 pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
@@ -222,154 +235,41 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
     i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
 }
 
-/// What /proc and /sys tell about the machine. Naming any replaces the engine's own list: this is that list, whole.
-const MASKED_BY_ENGINES: &str = "\
-    /proc/acpi /proc/asound /proc/interrupts /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug \
-    /proc/scsi /proc/timer_list /proc/timer_stats /sys/devices/virtual/powercap /sys/firmware";
-/// What tells of the host's boot, disks, drivers, devices and make besides. (/proc/pressure can even be written: by
-/// anybody, to set a trigger in the host's kernel.)
-const MASKED_BY_US: &str = "\
-    /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz /proc/consoles /proc/devices /proc/diskstats /proc/driver \
-    /proc/iomem /proc/ioports /proc/kallsyms /proc/key-users /proc/mdstat /proc/modules /proc/partitions /proc/pressure /proc/softirqs /proc/swaps \
-    /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/vmallocinfo /proc/zoneinfo /sys/block /sys/bus /sys/class/block /sys/dev /sys/devices/virtual/dmi \
-    /sys/kernel /sys/module";
+/// What /proc and /sys tell about the machine, hidden. Naming any replaces the engine's own list, so all that engines hide
+/// is here: the oldest and the newest of them, which hides each CPU's `thermal_throttle`, a part of /sys/devices.
+///
+/// One that a kernel does not have is left out by the runtime. Folders are hidden whole where they can be, since a name that
+/// is hidden in one of them is a link into another. What is beside them is meant to be seen: how many CPUs there are
+/// comes from the scheduler and from /proc/cpuinfo, limits come from /sys/fs/cgroup.
+const MASKED_PROC: &str = "\
+    /proc/acpi /proc/allocinfo /proc/asound /proc/bootconfig /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz \
+    /proc/consoles /proc/crypto /proc/devices /proc/diskstats /proc/dma /proc/driver /proc/dynamic_debug \
+    /proc/execdomains /proc/fb /proc/fs /proc/interrupts /proc/iomem /proc/ioports /proc/irq /proc/kallsyms \
+    /proc/kcore /proc/key-users /proc/keys /proc/kmsg /proc/kpagecgroup /proc/kpagecount /proc/kpageflags \
+    /proc/latency_stats /proc/locks /proc/mdstat /proc/misc /proc/modules /proc/mtrr /proc/pagetypeinfo \
+    /proc/partitions /proc/pressure /proc/sched_debug /proc/schedstat /proc/scsi /proc/slabinfo /proc/softirqs \
+    /proc/spl /proc/swaps /proc/sys/dev /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/timer_list \
+    /proc/timer_stats /proc/tty /proc/vmallocinfo /proc/vmcore /proc/xen /proc/zoneinfo";
+/// Everything but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they are on.
+const MASKED_SYS: &str = "\
+    /sys/block /sys/bus /sys/class /sys/dev /sys/devices /sys/firmware /sys/fs/afs /sys/fs/bcachefs /sys/fs/bpf \
+    /sys/fs/btrfs /sys/fs/ecryptfs /sys/fs/erofs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/fuse /sys/fs/gfs2 /sys/fs/lustre \
+    /sys/fs/nfs /sys/fs/nilfs2 /sys/fs/o2cb /sys/fs/ocfs2 /sys/fs/ocfs2_stack /sys/fs/orangefs /sys/fs/pstore /sys/fs/resctrl \
+    /sys/fs/selinux /sys/fs/smackfs /sys/fs/tmpfs /sys/fs/ubifs /sys/fs/unicode /sys/fs/virtiofs /sys/fs/xfs \
+    /sys/fs/zonefs /sys/hypervisor /sys/kernel /sys/module /sys/power";
 
+/// Two of them are masked as well; an engine that does only one of the two still keeps them from being written.
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
 
-fn words(text: &str) -> impl Iterator<Item = String> {
-    text.split_whitespace().map(str::to_owned)
+/// Each path of /proc and /sys that is empty in a container, if it is there at all.
+pub(super) fn masked_paths() -> impl Iterator<Item = &'static str> {
+    MASKED_PROC.split_whitespace().chain(MASKED_SYS.split_whitespace())
+}
+
+/// Each path of /proc that cannot be written in a container, whoever may write it outside.
+pub(super) fn readonly_paths() -> impl Iterator<Item = &'static str> {
+    READONLY.split_whitespace()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::InstanceId;
-    use crate::language::Language;
-    use crate::run::RunId;
-    use serde_json::{Value, json};
-
-    fn spec(language: Language, limits: Limits) -> ContainerSpec {
-        ContainerSpec {
-            image: "an/image:1".into(),
-            language,
-            limits,
-            instance: InstanceId { home: "a1b2".into(), boot: "c3d4".into() },
-            run: "0198f5e2a1b87c3d9e0f112233445566".parse::<RunId>().unwrap(),
-        }
-    }
-
-    /// The owner's defaults: 60 s, 1 CPU, 512 MiB, 128 processes.
-    fn defaults() -> Limits {
-        crate::settings::Settings::default().limits()
-    }
-
-    fn as_json(language: Language, limits: Limits) -> Value {
-        serde_json::to_value(config(&spec(language, limits))).unwrap()
-    }
-
-    #[test]
-    fn the_whole_config_of_a_python_run() {
-        let host = json!({
-            "NetworkMode": "none",
-            "Dns": ["0.0.0.0"],
-            "DnsSearch": ["."],
-            "ReadonlyRootfs": true,
-            "Tmpfs": {
-                "/sandbox": "rw,exec,nosuid,nodev,size=64m,nr_inodes=16384,mode=1777",
-                "/tmp": "rw,noexec,nosuid,nodev,size=16m,nr_inodes=16384,mode=1777",
-                "/dev/mqueue": "ro,noexec,nosuid,nodev,size=4k",
-                "/run": "ro,noexec,nosuid,nodev,size=4k",
-                "/var/tmp": "ro,noexec,nosuid,nodev,size=4k"
-            },
-            "IpcMode": "none",
-            "MaskedPaths": [
-                "/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
-                "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-                "/sys/devices/virtual/powercap", "/sys/firmware", "/proc/buddyinfo", "/proc/bus", "/proc/cmdline",
-                "/proc/config.gz", "/proc/consoles", "/proc/devices", "/proc/diskstats", "/proc/driver",
-                "/proc/iomem", "/proc/ioports", "/proc/kallsyms", "/proc/key-users", "/proc/mdstat",
-                "/proc/modules", "/proc/partitions", "/proc/pressure", "/proc/softirqs", "/proc/swaps",
-                "/proc/sys/kernel/random/boot_id", "/proc/sysrq-trigger", "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/block", "/sys/bus",
-                "/sys/class/block", "/sys/dev", "/sys/devices/virtual/dmi", "/sys/kernel", "/sys/module"
-            ],
-            "ReadonlyPaths": ["/proc/fs", "/proc/irq", "/proc/sys"],
-            "Privileged": false,
-            "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges:true", format!("seccomp={}", seccomp::profile())],
-            "CgroupnsMode": "private",
-            "Memory": 536_870_912,
-            "MemorySwap": 536_870_912,
-            "NanoCpus": 1_000_000_000,
-            "PidsLimit": 128,
-            "Ulimits": [
-                { "Name": "core", "Soft": 0, "Hard": 0 },
-                { "Name": "cpu", "Soft": 70, "Hard": 70 },
-                { "Name": "fsize", "Soft": 67_108_864, "Hard": 67_108_864 },
-                { "Name": "memlock", "Soft": 65_536, "Hard": 65_536 },
-                { "Name": "msgqueue", "Soft": 0, "Hard": 0 },
-                { "Name": "nofile", "Soft": 1024, "Hard": 1024 }
-            ],
-            "OomScoreAdj": 500,
-            "LogConfig": { "Type": "none", "Config": {} },
-            "RestartPolicy": { "Name": "no" },
-            "AutoRemove": false,
-            "Init": false,
-            "PublishAllPorts": false
-        });
-        let expected = json!({
-            "Image": "an/image:1",
-            "Entrypoint": [
-                "env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp",
-                "LANG=C.UTF-8", "TMPDIR=/tmp", "sh", "-c", launcher::SEAL, "sandtray", launcher::SCRIPT, "main.py", "python3", "-u",
-                "main.py"
-            ],
-            "Cmd": [],
-            "Env": [],
-            "WorkingDir": "/",
-            "User": "65534:65534",
-            "Hostname": "sandbox",
-            "AttachStdin": true,
-            "AttachStdout": true,
-            "AttachStderr": true,
-            "OpenStdin": true,
-            "StdinOnce": true,
-            "Tty": false,
-            "NetworkDisabled": true,
-            "Healthcheck": { "Test": ["NONE"] },
-            "StopSignal": "SIGKILL",
-            "Labels": {
-                "sandtray.instance": "a1b2-c3d4",
-                "sandtray.run": "0198f5e2a1b87c3d9e0f112233445566"
-            },
-            "HostConfig": host
-        });
-        assert_eq!(as_json(Language::Python, defaults()), expected);
-        // Worth a line of its own: whatever would let the host's disk or devices in is absent.
-        for key in ["Binds", "Mounts", "VolumesFrom", "Devices", "DeviceRequests", "CapAdd", "GroupAdd", "PidMode"] {
-            assert!(expected["HostConfig"].get(key).is_none(), "{key}");
-        }
-    }
-
-    #[test]
-    fn the_limits_of_a_run_land_in_its_config() {
-        let limits = Limits { millis: 2500, memory_bytes: 300 << 20, milli_cpus: 1500, processes: 17, ..defaults() };
-        let host = &as_json(Language::Shell, limits)["HostConfig"];
-        assert_eq!(host["Memory"], 314_572_800);
-        assert_eq!(host["MemorySwap"], 314_572_800);
-        assert_eq!(host["NanoCpus"], 1_500_000_000);
-        assert_eq!(host["PidsLimit"], 17);
-        // 3 s on each of 2 CPUs, and 10 to spare.
-        assert_eq!(host["Ulimits"][1], json!({ "Name": "cpu", "Soft": 16, "Hard": 16 }));
-    }
-
-    #[test]
-    fn compiled_languages_get_a_larger_tmp_that_may_execute() {
-        for (language, expected) in [
-            (Language::Go, "rw,exec,nosuid,nodev,size=192m,nr_inodes=16384,mode=1777"),
-            (Language::Rust, "rw,exec,nosuid,nodev,size=128m,nr_inodes=16384,mode=1777"),
-            (Language::Shell, "rw,noexec,nosuid,nodev,size=16m,nr_inodes=16384,mode=1777"),
-        ] {
-            assert_eq!(as_json(language, defaults())["HostConfig"]["Tmpfs"]["/tmp"], expected);
-        }
-    }
-}
+mod tests;

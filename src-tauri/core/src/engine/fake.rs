@@ -13,14 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage, container_name,
+    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage, Watched, container_name,
 };
 use crate::run::RunId;
 use stage::launch;
@@ -249,7 +250,12 @@ impl Engine for Fake {
             arch: "x86_64".into(),
             cpus: 2,
             memory_bytes: 1 << 30,
+            fingerprint: "as it was".into(),
         })
+    }
+
+    fn watch(&self) -> BoxFuture<'static, Watched> {
+        std::future::pending().boxed()
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {

@@ -12,12 +12,12 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream;
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::discovery::{self, Candidate, Candidates, Places, Presence};
-use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble};
+use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble, Watched};
 
 /// Asking an engine who it is.
 pub const PING_BOUND: Duration = Duration::from_secs(3);
@@ -34,6 +34,9 @@ pub const NUDGE_GAP: Duration = Duration::from_millis(500);
 const MISSES: u32 = 2;
 /// An engine that restarts gets this long to come back before another one takes its place.
 pub const LOYALTY: Duration = Duration::from_secs(30);
+/// A watch that ends sooner is one that the engine, or something before it, cuts off. After so many in a row there is none.
+const BRIEF: Duration = Duration::from_secs(2);
+const BRIEF_WATCHES: u32 = 5;
 /// Candidates that are asked at the same time.
 const AT_ONCE: usize = 8;
 
@@ -64,6 +67,9 @@ pub struct Connection {
     pub state: EngineState,
     /// The same one for as long as the endpoint and the engine behind it are the same, interruptions included.
     pub engine: Option<Arc<dyn Engine>>,
+    /// Another number each time that the engine may not be what it was, though it says that it is: it was started again, or
+    /// told to read its configuration. What was proved of it before is to be proved again.
+    pub generation: u64,
 }
 
 impl Connection {
@@ -73,7 +79,7 @@ impl Connection {
             (None, None) => true,
             _ => false,
         };
-        same_engine && self.state == other.state
+        same_engine && self.state == other.state && self.generation == other.generation
     }
 }
 
@@ -120,6 +126,10 @@ pub struct Health {
     /// The engine that was ready last, kept through interruptions.
     known: Option<Known>,
     misses: u32,
+    /// At most one: of the engine that is known.
+    watches: JoinSet<(Watched, Duration)>,
+    /// Watches in a row that ended at once.
+    brief: u32,
 }
 
 #[derive(Debug)]
@@ -133,10 +143,12 @@ struct Known {
 impl Health {
     /// The task ends when `cancel` does. It never panics of itself; its handle is there to be awaited.
     pub fn spawn(config: HealthConfig, cancel: CancellationToken) -> (HealthHandle, JoinHandle<()>) {
-        let (sender, receiver) = watch::channel(Connection { state: EngineState::Checking, engine: None });
+        let (sender, receiver) =
+            watch::channel(Connection { state: EngineState::Checking, engine: None, generation: 0 });
         let orders = Arc::new(Orders { nudge: Notify::new(), choice: Mutex::new(None) });
         let handle = HealthHandle { connection: receiver, orders: orders.clone() };
-        let health = Self { config, orders, connection: sender, known: None, misses: 0 };
+        let (connection, watches) = (sender, JoinSet::new());
+        let health = Self { config, orders, connection, known: None, misses: 0, watches, brief: 0 };
         let task = tokio::spawn(async move {
             // Dropping a check in the middle loses nothing but its answer.
             cancel.run_until_cancelled(health.run()).await;
@@ -156,6 +168,11 @@ impl Health {
                 () = sleep(pause) => {}
                 () = orders.nudge.notified() => {
                     backoff = FIRST_BACKOFF;
+                    sleep_until(checked + NUDGE_GAP).await;
+                }
+                Some(ended) = self.watches.join_next() => {
+                    backoff = FIRST_BACKOFF;
+                    self.watched(ended);
                     sleep_until(checked + NUDGE_GAP).await;
                 }
             }
@@ -188,7 +205,9 @@ impl Health {
         let known = self.known.as_mut().filter(|known| known.lost.is_none())?;
         match ask(known.engine.as_ref()).await {
             Ok(info) if info == known.info => {
+                let engine = Arc::clone(&known.engine);
                 self.misses = 0;
+                self.watch(&engine);
                 return Some(true);
             }
             // It was updated, or another one took its socket.
@@ -259,6 +278,38 @@ impl Health {
         Ok((engine, info))
     }
 
+    /// Has the engine watched, where it is not. Before anything is proved of it: what changes from now on is noticed.
+    fn watch(&mut self, engine: &Arc<dyn Engine>) {
+        if !self.watches.is_empty() || self.brief >= BRIEF_WATCHES {
+            return;
+        }
+        // Nobody looked until now.
+        self.connection.send_modify(|shown| shown.generation += 1);
+        let (watch, connection, began) = (engine.watch(), self.connection.clone(), Instant::now());
+        self.watches.spawn(async move {
+            let watched = watch.await;
+            if watched == Watched::Changed {
+                // At once, and not when the task of the search comes to it: no container may be made before it is known.
+                connection.send_modify(|shown| shown.generation += 1);
+            }
+            (watched, began.elapsed())
+        });
+    }
+
+    fn watched(&mut self, ended: Result<(Watched, Duration), JoinError>) {
+        match ended {
+            Ok((Watched::Changed, lasted)) if lasted >= BRIEF => self.brief = 0,
+            Ok((Watched::Changed, _)) => self.brief += 1,
+            Ok((Watched::Refused, _)) => self.brief = BRIEF_WATCHES,
+            Err(error) => tracing::error!(%error, "watching the engine failed"),
+        }
+        if self.brief == BRIEF_WATCHES {
+            tracing::warn!(
+                "this engine can't be watched: that it was started again is noticed by what it says of itself"
+            );
+        }
+    }
+
     fn settle(&mut self, found: Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble>) -> bool {
         let connection = match found {
             Ok((engine, info)) => {
@@ -268,22 +319,26 @@ impl Health {
                         if let Some(warning) = info.endpoint.warning() {
                             tracing::warn!("{warning}");
                         }
+                        self.watches.abort_all();
+                        (self.watches, self.brief) = (JoinSet::new(), 0);
                         engine
                     }
                 };
+                self.watch(&engine);
                 self.known = Some(Known { engine: engine.clone(), info: info.clone(), lost: None });
-                Connection { state: EngineState::Ready(info), engine: Some(engine) }
+                Connection { state: EngineState::Ready(info), engine: Some(engine), generation: 0 }
             }
             Err(trouble) => {
                 // An updated engine may go away between its answer and the search.
                 if let Some(known) = &mut self.known {
                     known.lost.get_or_insert_with(Instant::now);
                 }
-                Connection { state: EngineState::Trouble(trouble), engine: None }
+                Connection { state: EngineState::Trouble(trouble), engine: None, generation: 0 }
             }
         };
         let healthy = connection.engine.is_some();
         self.connection.send_if_modified(|shown| {
+            let connection = Connection { generation: shown.generation, ..connection };
             let changed = !shown.is_same(&connection);
             *shown = connection;
             changed

@@ -18,6 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -46,6 +47,9 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// Answers within the adapter's own bound, or fails.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
+
+    /// Watches the engine from the first poll on, for as long as nothing changes. Ends with what was seen.
+    fn watch(&self) -> BoxFuture<'static, Watched>;
 
     /// The image as it is here now; `None` where it has to be pulled. [`EngineError::DeclaresVolumes`] where it does.
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError>;
@@ -82,6 +86,15 @@ pub trait Engine: Send + Sync + fmt::Debug {
     async fn run_label_of_image(&self, id: &str) -> Result<Option<String>, EngineError>;
 }
 
+/// How a watch of an engine ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watched {
+    /// What answers from now on may be another process, or go by another configuration.
+    Changed,
+    /// The engine does not let itself be watched.
+    Refused,
+}
+
 /// An image of our own, made on the engine from one that was pulled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivation {
@@ -91,6 +104,8 @@ pub struct Derivation {
     pub name: String,
     pub script: &'static str,
     pub path: &'static str,
+    /// As far as the engine grants them.
+    pub limits: Limits,
     pub instance: InstanceId,
     /// Of the container that it takes, as every container has one.
     pub run: RunId,

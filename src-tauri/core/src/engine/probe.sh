@@ -1,5 +1,6 @@
 # Prints what the walls look like from inside, one `key=value` a line, a key more than once where there are several.
-# It judges nothing: that is walls.rs. POSIX sh and tools that every image with a shell has; no line is unbounded.
+# It judges nothing: that is walls.rs, which puts the two lists `masked` and `readonly` above it. POSIX sh and tools that every
+# image with a shell has; no line is unbounded.
 fact() { printf '%s=%.200s\n' "$1" "$2"; }
 first() { # the first readable file's first line
     key=$1
@@ -50,20 +51,23 @@ first hostname /proc/sys/kernel/hostname
 set -- /proc/[0-9]*
 fact processes $#
 for pid in 1 $$; do
-    tr '\000' '\n' <"/proc/$pid/environ" | head -n 64 | while read -r line; do fact environment "${line%%=*}"; done
+    { tr '\000' '\n' <"/proc/$pid/environ" | head -n 64; } 2>/dev/null |
+        while read -r line; do fact environment "${line%%=*}"; done
 done
 
-# Tunnel devices that the kernel puts into every network namespace are there, but down.
+# What one process of a user may do to another: to PID 1, and so to what it says of a program.
+reached() { if "$@" 2>/dev/null; then echo reached; else echo refused; fi; }
+opened() { (: <"$1"); }
+rewritten() { (: >>"$1"); }
+for name in mem maps environ auxv fd/0 fd/1 fd/2; do fact pid1.read "$name $(reached opened "/proc/1/$name")"; done
+for name in mem oom_score_adj; do fact pid1.write "$name $(reached rewritten "/proc/1/$name")"; done
+
 while read -r name rest; do
-    case $name in
-    *:*)
-        name=${name%%:*}
-        flags=unknown
-        read -r flags <"/sys/class/net/$name/flags"
-        fact interface "$name $flags"
-        ;;
-    esac
+    case $name in *:*) fact interface "${name%%:*}" ;; esac
 done </proc/net/dev 2>/dev/null
+if [ -e /proc/net/if_inet6 ]; then
+    while read -r address index length scope flags name; do fact inet6 "$name"; done </proc/net/if_inet6
+fi
 routes=-1
 while read -r line; do routes=$((routes + 1)); done </proc/net/route
 fact routes "$routes"
@@ -76,9 +80,14 @@ fi
 fact routes6 "$routes"
 
 points=
+overlaid=
 count=0
 while read -r device point kind options rest; do
     count=$((count + 1))
+    case "$kind $point" in
+    'tmpfs /sys/fs/cgroup') ;;
+    'tmpfs /proc/'* | 'tmpfs /sys/'*) overlaid="$overlaid $point" ;;
+    esac
     [ $count -le 200 ] && fact mount "$point $kind ${options%%,lowerdir=*}"
     points="$points $point"
 done </proc/self/mounts
@@ -92,6 +101,55 @@ for place in / /bin /boot /dev/shm /etc /home /lib /media /mnt /opt /root /run/l
         [ -w "$place" ] && fact writable "$place"
     fi
 done
+
+# A setting that anybody may open, were it not for the wall.
+for place in /proc/sys/kernel/ns_last_pid /proc/sys/kernel/hostname; do
+    [ -e "$place" ] && [ "$(reached rewritten "$place")" = reached ] && fact writable "$place"
+done
+for place in $readonly; do [ -e "$place" ] && fact readonly "$place"; done
+
+hidden() { # says so of a path that is not: a folder with anything in it, a file that begins with anything
+    if [ -d "$1" ]; then
+        for path in "$1"/* "$1"/.[!.]*; do
+            if [ -e "$path" ] || [ -L "$path" ]; then
+                fact unmasked "$1"
+                return
+            fi
+        done
+    elif [ -f "$1" ] && [ -n "$(dd "if=$1" bs=1 count=1 2>/dev/null | tr '\000' 0)" ]; then
+        fact unmasked "$1"
+    fi
+}
+count=0
+for place in $masked; do
+    count=$((count + 1))
+    hidden "$place"
+done
+fact masked $count
+# What else is laid over a part of them has nothing in it either.
+for place in $overlaid; do hidden "$place"; done
+
+count=0
+devices() { # each thing in a folder, and in those in it
+    for path in "$1"/* "$1"/.[!.]*; do
+        [ -L "$path" ] && continue # to something that is looked at where it is
+        [ -e "$path" ] || continue
+        count=$((count + 1))
+        [ $count -le 200 ] || return
+        if [ -c "$path" ]; then
+            set -- "$1" $(ls -ldn "$path") # rights, links, user, group, "major,", minor
+            fact device "$path c ${6%,} $7"
+        elif [ -d "$path" ]; then
+            devices "$path"
+        elif [ -b "$path" ]; then
+            fact device "$path b"
+        else
+            fact device "$path other"
+        fi
+    done
+}
+devices /dev
+fact devices $count
 
 tried() { # whether the tool may do what it is for; what it says is of no interest
     tool=$1

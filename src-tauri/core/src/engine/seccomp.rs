@@ -3,6 +3,8 @@
 //! It knows nothing of languages. Everything that is not allowed here is refused with EPERM by the kernel, whatever the
 //! engine's own profile says; what user space is known to do without is refused with ENOSYS, so that it falls back.
 
+mod arguments;
+
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -23,7 +25,7 @@ const FILES: &str = "\
     access chdir chmod chown close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 \
     fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl fdatasync fgetxattr flistxattr flock \
     fremovexattr fsetxattr fstat fstatfs fsync ftruncate futimesat getcwd getdents getdents64 getxattr \
-    inotify_add_watch inotify_init inotify_init1 inotify_rm_watch ioctl lchown lgetxattr link linkat listxattr \
+    inotify_add_watch inotify_init inotify_init1 inotify_rm_watch lchown lgetxattr link linkat listxattr \
     llistxattr lremovexattr lseek lsetxattr lstat mkdir mkdirat newfstatat open openat openat2 pipe pipe2 pread64 \
     preadv preadv2 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv removexattr rename renameat \
     renameat2 rmdir sendfile setxattr splice stat statfs statx symlink symlinkat sync_file_range tee truncate umask \
@@ -38,7 +40,7 @@ const MEMORY: &str = "\
 const PROCESSES: &str = "\
     capget capset execve execveat exit exit_group fork getegid geteuid getgid getgroups getpgid getpgrp getpid \
     getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid ioprio_get kill pidfd_open \
-    pidfd_send_signal prctl prlimit64 sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr \
+    pidfd_send_signal prlimit64 sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr \
     sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam \
     sched_setscheduler sched_yield setfsgid setfsuid setgid setgroups setpgid setpriority setregid setresgid \
     setresuid setreuid setrlimit setsid setuid tgkill tkill uname vfork wait4 waitid";
@@ -55,10 +57,9 @@ const TIME_AND_WAITING: &str = "\
     sysinfo time timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create \
     timerfd_gettime timerfd_settime times";
 
-/// What can be done with a socket once there is one; which ones there can be is decided by [`socket_rules`].
-const SOCKETS: &str = "\
-    accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg recvmsg sendmmsg sendmsg \
-    sendto setsockopt shutdown";
+/// What can be done with a socket once there is one; which ones there can be is decided by [`socket_rules`], what is said
+/// over them and how they are set up by [`arguments`].
+const SOCKETS: &str = "accept accept4 bind connect getpeername getsockname listen shutdown";
 
 /// Refused as if the kernel had never heard of them. Their users probe and fall back on ENOSYS alone: glibc from
 /// `clone3` (whose flags lie in memory, where a filter cannot look) to `clone`, libuv and others from io_uring to epoll.
@@ -111,6 +112,7 @@ fn build() -> Value {
         rules.push(allow("mknodat", &[masked(2, FILE_KIND, kind)]));
     }
     rules.extend(socket_rules());
+    rules.extend(arguments::rules());
     rules.push(refuse(UNKNOWN, ENOSYS, &[]));
 
     json!({
@@ -221,7 +223,10 @@ mod tests {
     #[test]
     fn what_has_harmless_and_harmful_arguments_is_never_allowed_whole() {
         let rules = rules();
-        for name in ["clone", "personality", "mknod", "mknodat", "socket", "socketpair"] {
+        for name in "clone personality mknod mknodat socket socketpair ioctl prctl setsockopt getsockopt sendto sendmsg sendmmsg \
+            recvfrom recvmsg recvmmsg"
+            .split_whitespace()
+        {
             for rule in &rules[name] {
                 assert!(!rule["args"].as_array().unwrap().is_empty(), "{name} is allowed with any argument");
             }

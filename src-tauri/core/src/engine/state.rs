@@ -78,6 +78,10 @@ pub struct EngineInfo {
     pub arch: String,
     pub cpus: u32,
     pub memory_bytes: u64,
+    /// What the walls depend on besides: the engine's own id, its runtime, the kernel. Another one, and they are proved anew.
+    /// Only compared, and shown to nobody.
+    #[serde(skip)]
+    pub fingerprint: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,9 +116,10 @@ pub enum EngineTrouble {
         endpoint: Endpoint,
         reason: String,
     },
-    /// It answers, but a probe showed that it does not hold a wall.
+    /// It answers, but a probe showed that it does not hold a wall around programs in this image.
     WallMissing {
         endpoint: Endpoint,
+        image: String,
         wall: String,
     },
 }
@@ -202,8 +207,7 @@ impl EngineTrouble {
             }
             Self::Unusable { .. } => "Choose another engine in the settings, or update this one.".into(),
             Self::WallMissing { .. } => {
-                "Sandtray runs nothing on an engine that cannot hold every wall. Use Docker, or update this engine."
-                    .into()
+                "Sandtray runs nothing where a wall is missing. Use Docker, update this engine, or choose another image in the settings.".into()
             }
         }
     }
@@ -237,8 +241,11 @@ impl fmt::Display for EngineTrouble {
             }
             Self::NotAnswering { endpoint } => write!(f, "{} isn't answering at {endpoint}.", endpoint.engine_name()),
             Self::Unusable { endpoint, reason } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
-            Self::WallMissing { endpoint, wall } => {
-                write!(f, "The engine at {endpoint} doesn't hold a wall that keeps programs in: {wall}.")
+            Self::WallMissing { endpoint, image, wall } => {
+                write!(
+                    f,
+                    "The engine at {endpoint} doesn't hold a wall that keeps programs of the image {image} in: {wall}."
+                )
             }
         }
     }
@@ -267,7 +274,7 @@ mod tests {
                 EngineTrouble::PermissionDenied { endpoint: endpoint.clone() },
                 EngineTrouble::NotAnswering { endpoint: endpoint.clone() },
                 EngineTrouble::Unusable { endpoint: endpoint.clone(), reason: reason.clone() },
-                EngineTrouble::WallMissing { endpoint, wall: "no network".into() },
+                EngineTrouble::WallMissing { endpoint, image: "python".into(), wall: "no network".into() },
             ]
         };
         let absent = EngineTrouble::Absent { looked_at: addresses.iter().map(|at| at.url.clone()).collect() };

@@ -1,23 +1,67 @@
-//! Whether an engine really holds the walls: a program that looks at them from inside, and the judgement of what it saw.
-//! Pure. Who runs the probe, and when, is not known here; what it prints is the word of our own program in an image
+//! Whether an engine really holds the walls for an image: a program that looks at them from inside, and the judgement of what
+//! it saw. Pure. Who runs the probe, and when, is not known here; what it prints is the word of our own program in an image
 //! whose user code has not run yet.
 //!
 //! It fails closed: what is absent, double, or not understood counts as a wall that is missing.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use serde::Serialize;
 
 use super::container::{self, ENVIRONMENT, FILE_BYTES, HOSTNAME, INODES, MEMLOCK_BYTES, NOFILE, TMP, UID, WORK};
 use crate::language::Language;
 use crate::run::Limits;
 
-/// A shell program. Its standard output, whole, is what [`missing`] judges; more than [`PROBE_BYTES`] is not an answer.
-pub const PROBE: &str = include_str!("probe.sh");
+/// More of the probe's standard output than this is not an answer.
 pub const PROBE_BYTES: usize = 64 << 10;
+
+/// A shell program. Its standard output, whole, is what [`missing`] judges.
+pub fn probe() -> &'static str {
+    static PROBE: LazyLock<String> = LazyLock::new(|| {
+        let list = |paths: Vec<&str>| paths.join(" ");
+        let (masked, readonly) =
+            (list(container::masked_paths().collect()), list(container::readonly_paths().collect()));
+        format!("masked='{masked}'\nreadonly='{readonly}'\n{}", include_str!("probe.sh"))
+    });
+    &PROBE
+}
+
+/// What a program can do to PID 1 of its container. No wall: where the launcher can be read, a program can say of itself
+/// what only the launcher should say, and is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Launcher {
+    Sealed,
+    Readable,
+}
 
 /// What a shell adds to its own environment.
 const SHELL_VARIABLES: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 /// PID 1, the probe's shells and what they start. In the host's PID namespace there would be many more.
 const MOST_PROCESSES: u64 = 10;
+/// Mounts, and things in /dev. There are about eighty of the ones and twelve of the others.
+const MOST_SEEN: u64 = 200;
+/// What a process of the same user can do to one that is not sealed, each with the others' answer.
+const WAYS_TO_PID_1: [(&str, &[&str]); 2] = [
+    ("pid1.read", &["mem", "maps", "environ", "auxv", "fd/0", "fd/1", "fd/2"]),
+    ("pid1.write", &["mem", "oom_score_adj"]),
+];
+/// The kernel puts these into every network namespace where their modules are loaded. Nobody has given them an address.
+const TUNNELS: [&str; 10] =
+    ["tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"];
+/// Those that every runtime makes: null, zero, full, random, urandom, tty, and the terminals' two. The memory of the machine,
+/// its disks and its graphics cards have other numbers.
+const DEVICES: [(&str, &str); 8] = [
+    ("/dev/null", "1 3"),
+    ("/dev/zero", "1 5"),
+    ("/dev/full", "1 7"),
+    ("/dev/random", "1 8"),
+    ("/dev/urandom", "1 9"),
+    ("/dev/tty", "5 0"),
+    ("/dev/ptmx", "5 2"),
+    ("/dev/pts/ptmx", "5 2"),
+];
 
 /// Every wall that is missing, in words that finish "The engine doesn't hold a wall that keeps programs in: ...".
 pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
@@ -36,6 +80,9 @@ pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
         (is_bounded(&facts, WORK, u64::from(container::WORK_MIB)), "the size of the working folder is not bounded"),
         (is_bounded(&facts, TMP, largest_tmp()), "the size of /tmp is not bounded"),
         (mounts_are_known(&facts), "something of the host's disk is mounted"),
+        (devices_are_harmless(&facts), "a device of the machine's can be reached"),
+        (machine_is_hidden(&facts), "what tells of the machine's devices can be read"),
+        (settings_are_read_only(&facts), "the kernel's settings are not read-only"),
         (memory_is_limited(&facts, expected), "the memory limit is not enforced"),
         (swap_is_off(&facts, expected), "swap is not limited"),
         (at_most(facts.one("pids"), expected.processes.into()), "the limit on processes is not enforced"),
@@ -50,6 +97,17 @@ pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
         }
     }
     missing
+}
+
+/// Whether PID 1 kept to itself all that the probe reached for. What was not tried was not kept.
+pub fn launcher(facts: &str) -> Launcher {
+    let refused = |facts: &Facts| {
+        WAYS_TO_PID_1.iter().all(|(key, names)| {
+            let expected: Vec<String> = names.iter().map(|name| format!("{name} refused")).collect();
+            facts.all(key) == expected
+        })
+    };
+    if Facts::parse(facts).is_some_and(|facts| refused(&facts)) { Launcher::Sealed } else { Launcher::Readable }
 }
 
 struct Facts<'a>(HashMap<&'a str, Vec<&'a str>>);
@@ -122,16 +180,9 @@ fn is_filtered(facts: &Facts) -> bool {
 
 fn has_no_network(facts: &Facts) -> bool {
     let interfaces = facts.all("interface");
-    let down = |flags: &str| {
-        let flags = flags.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        flags.is_some_and(|flags| flags & 1 == 0)
-    };
-    interfaces.iter().any(|interface| interface.starts_with("lo "))
-        && interfaces.iter().all(|interface| match interface.split_once(' ') {
-            Some(("lo", _)) => true,
-            Some((_, flags)) => down(flags),
-            None => false,
-        })
+    interfaces.contains(&"lo")
+        && interfaces.iter().all(|name| *name == "lo" || TUNNELS.contains(name))
+        && facts.all("inet6").iter().all(|name| *name == "lo")
         && facts.one("routes") == Some("0")
         && facts.one("routes6") == Some("0")
 }
@@ -162,17 +213,54 @@ fn largest_tmp() -> u64 {
 /// Apart from what the kernel makes up, there are the places that we mount and the three files that engines write.
 fn mounts_are_known(facts: &Facts) -> bool {
     const FILES: [&str; 4] = ["/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/run/.containerenv"];
-    const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
     let mounts = facts.all("mount");
-    let under = |point: &str, folder: &str| point.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    let known = |point: &str| {
-        ["/", WORK, TMP, "/run", "/var/tmp"].contains(&point)
-            || FILES.contains(&point)
-            || KERNEL.into_iter().any(|folder| point == folder || under(point, folder))
+    let known = |mount: &&str| {
+        let mut words = mount.split(' ');
+        let (Some(point), Some(kind)) = (words.next(), words.next()) else { return false };
+        ["/", WORK, TMP, "/run", "/var/tmp"].contains(&point) || FILES.contains(&point) || made_up(point, kind)
     };
-    at_most(facts.one("mounts"), 200)
+    at_most(facts.one("mounts"), MOST_SEEN)
         && facts.one("mounts").and_then(whole) == u64::try_from(mounts.len()).ok()
-        && mounts.iter().all(|mount| mount.split(' ').next().is_some_and(known))
+        && mounts.iter().all(known)
+}
+
+/// Nothing of a disk: the kinds that have none below the folders that are the kernel's. A rootless engine may not make device
+/// nodes, and binds those of the host instead; which they are is seen by [`devices_are_harmless`].
+fn made_up(point: &str, kind: &str) -> bool {
+    let within = |folder: &str| point.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let bound = kind == "devtmpfs"
+        && (DEVICES.iter().any(|(device, _)| *device == point) || container::masked_paths().any(|path| path == point));
+    match kind {
+        "proc" => within("/proc"),
+        "sysfs" => within("/sys"),
+        "cgroup" | "cgroup2" => within("/sys/fs/cgroup"),
+        "devpts" | "mqueue" => within("/dev"),
+        "tmpfs" => within("/dev") || within("/proc") || within("/sys"),
+        _ => bound,
+    }
+}
+
+/// What is in /dev besides folders and links: nothing but the nodes that do no harm, each of them what its name says.
+fn devices_are_harmless(facts: &Facts) -> bool {
+    let harmless = |device: &&str| match device.split_once(" c ") {
+        Some((path, numbers)) => DEVICES.contains(&(path, numbers)),
+        None => false,
+    };
+    let devices = facts.all("device");
+    at_most(facts.one("devices"), MOST_SEEN) && devices.contains(&"/dev/null c 1 3") && devices.iter().all(harmless)
+}
+
+/// All that should be hidden was looked at, and there was nothing in any of it.
+fn machine_is_hidden(facts: &Facts) -> bool {
+    let hidden = u64::try_from(container::masked_paths().count()).ok();
+    facts.one("masked").and_then(whole) == hidden && facts.all("unmasked").is_empty()
+}
+
+/// Nobody but root could write most of them in any case, so what counts is how they are mounted.
+fn settings_are_read_only(facts: &Facts) -> bool {
+    let places = facts.all("readonly");
+    places.contains(&"/proc/sys")
+        && places.iter().chain(&["/sys"]).all(|place| facts.mount(place).is_some_and(|options| options.contains(&"ro")))
 }
 
 fn memory_is_limited(facts: &Facts, expected: &Limits) -> bool {
@@ -222,148 +310,4 @@ fn environment_is_ours(facts: &Facts) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What the probe said on Docker 20.10 with control groups version 1, where every wall held.
-    const GOOD: &str = include_str!("testdata/probe-docker-cgroup1.txt");
-
-    /// The limits of that run.
-    fn limits() -> Limits {
-        crate::settings::Settings::default().limits()
-    }
-
-    /// The answer with one line changed into others (or none).
-    fn with(line: &str, instead: &str) -> String {
-        assert_eq!(GOOD.lines().filter(|l| *l == line).count(), 1, "{line}");
-        GOOD.replace(&format!("{line}\n"), instead)
-    }
-
-    #[test]
-    fn an_engine_that_holds_every_wall() {
-        assert_eq!(missing(GOOD, &limits()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn the_same_with_version_2_of_control_groups() {
-        let facts = with("swap.together=536870912", "swap.alone=0\n")
-            .replace("cpu.quota=100000\ncpu.period=100000\n", "cpu.both=100000 100000\n");
-        assert_eq!(missing(&facts, &limits()), Vec::<String>::new());
-        let endless =
-            facts.replace("cpu.both=100000 100000", "cpu.both=max 100000").replace("swap.alone=0", "swap.alone=max");
-        assert_eq!(missing(&endless, &limits()), ["swap is not limited", "the CPU limit is not enforced"]);
-    }
-
-    #[test]
-    fn a_kernel_that_cannot_limit_swap_will_do_where_there_is_none() {
-        let facts = with("swap.together=536870912", "");
-        assert_eq!(missing(&facts, &limits()), Vec::<String>::new());
-        let facts = facts.replace("swap.machine=0 kB", "swap.machine=2097148 kB");
-        assert_eq!(missing(&facts, &limits()), ["swap is not limited"]);
-    }
-
-    #[test]
-    fn tunnel_devices_that_are_down_are_no_network() {
-        let facts = with("interface=lo 0x9", "interface=lo 0x9\ninterface=tunl0 0x80\ninterface=ip6tnl0 0x80\n");
-        assert_eq!(missing(&facts, &limits()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn each_wall_is_missed_by_its_name() {
-        for (line, instead, words) in [
-            (
-                "status.Uid=65534 65534 65534 65534",
-                "status.Uid=0 0 0 0\n",
-                "programs do not run as an unprivileged user",
-            ),
-            (
-                "status.Uid=65534 65534 65534 65534",
-                "status.Uid=65534 0 65534 65534\n",
-                "programs do not run as an unprivileged user",
-            ),
-            ("status.Groups=65534", "status.Groups=65534 998\n", "programs do not run as an unprivileged user"),
-            (
-                "status.CapBnd=0000000000000000",
-                "status.CapBnd=00000000a80425fb\n",
-                "programs keep capabilities of root",
-            ),
-            ("status.CapAmb=0000000000000000", "", "programs keep capabilities of root"),
-            ("status.NoNewPrivs=1", "status.NoNewPrivs=0\n", "programs may gain new privileges"),
-            ("status.Seccomp=2", "status.Seccomp=0\n", "the filter of system calls is not in force"),
-            ("call.ionice=refused", "call.ionice=allowed\n", "the filter of system calls is not in force"),
-            ("call.ionice=refused", "call.ionice=absent\n", "the filter of system calls is not in force"),
-            ("call.unshare=refused", "call.unshare=allowed\n", "the filter of system calls is not in force"),
-            ("interface=lo 0x9", "interface=lo 0x9\ninterface=eth0 0x1003\n", "the network is not cut off"),
-            ("interface=lo 0x9", "interface=lo 0x9\ninterface=eth0 unknown\n", "the network is not cut off"),
-            ("interface=lo 0x9", "", "the network is not cut off"),
-            ("routes=0", "routes=2\n", "the network is not cut off"),
-            ("routes=0", "routes=-1\n", "the network is not cut off"),
-            ("routes6=0", "routes6=1\n", "the network is not cut off"),
-            ("mount=/ overlay ro,relatime", "mount=/ overlay rw,relatime\n", "the root file system is not read-only"),
-            (
-                "writable=/sandbox",
-                "writable=/sandbox\nwritable=/dev/shm\n",
-                "more than the working folder and /tmp can be written",
-            ),
-            (
-                "mount=/sandbox tmpfs rw,nosuid,nodev,relatime,size=65536k,nr_inodes=16384",
-                "mount=/sandbox tmpfs rw,nosuid,nodev,relatime,size=65536k\n",
-                "the size of the working folder is not bounded",
-            ),
-            (
-                "mount=/tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=16384k,nr_inodes=16384",
-                "mount=/tmp tmpfs rw,nosuid,nodev,noexec,relatime,size=12345678k,nr_inodes=16384\n",
-                "the size of /tmp is not bounded",
-            ),
-            (
-                "mount=/etc/hostname ext4 ro,relatime,discard,resv_strict,resuid=65534,resgid=65534",
-                "mount=/var/run/docker.sock tmpfs rw,nosuid\n",
-                "something of the host's disk is mounted",
-            ),
-            ("mounts=44", "mounts=45\n", "something of the host's disk is mounted"),
-            ("memory=536870912", "memory=9223372036854771712\n", "the memory limit is not enforced"),
-            ("memory=536870912", "memory=max\n", "the memory limit is not enforced"),
-            ("memory=536870912", "memory=0\n", "the memory limit is not enforced"),
-            ("memory=536870912", "memory=+5\n", "the memory limit is not enforced"),
-            ("memory=536870912", "memory=5\nmemory=max\n", "the memory limit is not enforced"),
-            ("swap.together=536870912", "swap.together=1073741824\n", "swap is not limited"),
-            ("pids=128", "pids=max\n", "the limit on processes is not enforced"),
-            ("pids=128", "pids=129\n", "the limit on processes is not enforced"),
-            ("cpu.quota=100000", "cpu.quota=-1\n", "the CPU limit is not enforced"),
-            ("cpu.quota=100000", "cpu.quota=200000\n", "the CPU limit is not enforced"),
-            ("cpu.period=100000", "", "the CPU limit is not enforced"),
-            ("ulimit.core=0 0", "ulimit.core=0 unlimited\n", "the limits of a single process are not enforced"),
-            ("ulimit.cpu=70 70", "ulimit.cpu=unlimited unlimited\n", "the limits of a single process are not enforced"),
-            ("hostname=sandbox", "hostname=gerdas-laptop\n", "the host's name can be seen"),
-            ("processes=1", "processes=211\n", "the processes of the host can be seen"),
-            ("hostname=sandbox", "hostname=sandbox\nenvironment=GPG_KEY\n", "the environment is not clean"),
-        ] {
-            assert_eq!(missing(&with(line, instead), &limits()), [words], "{line} -> {instead:?}");
-        }
-    }
-
-    #[test]
-    fn lower_limits_than_those_in_force_are_not_held() {
-        let lower = Limits { memory_bytes: 256 << 20, milli_cpus: 999, processes: 127, ..limits() };
-        assert_eq!(
-            missing(GOOD, &lower),
-            [
-                "the memory limit is not enforced",
-                "swap is not limited",
-                "the limit on processes is not enforced",
-                "the CPU limit is not enforced"
-            ]
-        );
-    }
-
-    #[test]
-    fn an_answer_that_is_none_misses_everything() {
-        let nothing = ["the probe of the walls gave no answer that can be understood"];
-        for answer in ["", "sh: not found\n", &GOOD.replace("end=sandtray\n", ""), &format!("{GOOD}more\n")] {
-            assert_eq!(missing(answer, &limits()), nothing);
-        }
-        assert_eq!(missing(&format!("a={}\n{GOOD}", "x".repeat(PROBE_BYTES)), &limits()), nothing);
-        // A broken probe that says nothing but that it ended.
-        assert_eq!(missing("end=sandtray\n", &limits()).len(), 18);
-    }
-}
+mod tests;

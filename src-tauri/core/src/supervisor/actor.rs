@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::engine::{Engine, EngineState};
+use crate::engine::{Engine, EngineState, EngineTrouble};
 use crate::error::RunError;
 use crate::event::{Event, ImageStatus, LiveRun, Snapshot};
 use crate::executor::cancelled_early;
@@ -20,12 +20,12 @@ use crate::queue::{FairQueue, Full};
 use crate::run::{ClientId, RunId};
 use crate::tap::Tap;
 
+use super::Parts;
 use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
 use super::pending::{Answered, Pending, Turn};
 use super::task::{Done, Note};
-use super::walls::{Verdict, Walls};
-use super::{Parts, visible_state};
+use super::walls::{Check, Walls};
 
 /// Notes of tasks that may wait; a task that finds no room drops its note.
 const NOTES: usize = 256;
@@ -63,6 +63,8 @@ pub(super) struct Actor {
     pub(super) enabled: bool,
     pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
+    /// Of the engine, as the walls know it.
+    generation: u64,
     pub(super) walls: Walls,
     /// What the pool was told last.
     pub(super) stocked: Option<Stock>,
@@ -96,7 +98,7 @@ pub(super) struct Live {
 pub(super) enum Purpose {
     Run(RunId),
     Image(String),
-    Walls,
+    Walls(String, Check),
     Other,
 }
 
@@ -117,7 +119,8 @@ impl Actor {
             enabled: parts.settings.enabled,
             stopping: false,
             engine: None,
-            walls: Walls::unproved(),
+            generation: 0,
+            walls: Walls::default(),
             stocked: None,
             images,
             queue: FairQueue::new(owner::caps(&parts.settings)),
@@ -187,7 +190,7 @@ impl Actor {
     }
 
     fn submit(&mut self, pending: Box<Pending>) {
-        if let Some(error) = self.refusal() {
+        if let Some(error) = self.refusal(pending.spec.language) {
             let _ = pending.reply.send(Err(error));
             return;
         }
@@ -202,19 +205,21 @@ impl Actor {
         }
     }
 
-    fn refusal(&self) -> Option<RunError> {
+    fn refusal(&self, language: Language) -> Option<RunError> {
         if self.stopping {
             return Some(RunError::ShuttingDown);
         }
         if !self.enabled {
             return Some(RunError::Off);
         }
-        match self.engine_state() {
+        match self.health() {
             EngineState::Trouble(trouble) => {
                 (self.parts.nudge)();
                 Some(RunError::Engine(trouble))
             }
-            EngineState::Checking | EngineState::Ready(_) => None,
+            EngineState::Checking | EngineState::Ready(_) => {
+                self.wall_missing(self.parts.settings.image(language)).map(RunError::Engine)
+            }
         }
     }
 
@@ -237,10 +242,11 @@ impl Actor {
     }
 
     fn pull(&mut self, language: Language, reply: oneshot::Sender<Result<(), RunError>>) {
-        if let EngineState::Trouble(trouble) = self.engine_state() {
+        if let EngineState::Trouble(trouble) = self.health() {
             let _ = reply.send(Err(RunError::Engine(trouble)));
             return;
         }
+        self.walls.doubt_missing();
         self.images.ask(self.parts.settings.image(language), reply);
     }
 
@@ -252,13 +258,19 @@ impl Actor {
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
+        let again = std::mem::replace(&mut self.generation, connection.generation) != connection.generation;
+        if !same || again {
+            self.walls.doubt_all();
+        }
         if !same {
             self.engine = connection.engine;
-            self.walls = Walls::unproved();
             self.images.forget();
             self.sweep();
         }
-        self.tell(Event::EngineChanged { engine: self.engine_state() });
+        // That it may have been started again is no news for anybody else.
+        if !same || !again {
+            self.tell(Event::EngineChanged { engine: self.engine_state() });
+        }
     }
 
     fn hear(&mut self, note: Note) {
@@ -293,7 +305,7 @@ impl Actor {
                         let error = RunError::Internal("fetching the image failed inside Sandtray".into());
                         self.finish(Done::Image { image, ticket, result: Err(error) });
                     }
-                    Some(Purpose::Walls) => self.walls.broke_off(),
+                    Some(Purpose::Walls(image, check)) => self.walls.broke_off(&image, check),
                     Some(Purpose::Other) | None => {}
                 }
             }
@@ -312,7 +324,11 @@ impl Actor {
                 self.queue.put_back(pending.turn(), pending);
             }
             Done::Image { image, ticket, result } => self.know_image(image, ticket, result),
-            Done::Walls { engine, image, result } => self.know_walls(&engine, &image, result),
+            Done::NeedsProof(pending) => {
+                self.live.remove(&pending.spec.id);
+                self.queue.put_back(pending.turn(), pending);
+            }
+            Done::Walls { image, check, result } => self.know_walls(&image, check, result),
             Done::Swept | Done::Quiet => {}
         }
     }
@@ -330,25 +346,6 @@ impl Actor {
                 }
                 let settings = self.parts.settings.clone();
                 self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
-            }
-        }
-    }
-
-    fn know_walls(&mut self, engine: &Arc<dyn Engine>, image: &str, result: Result<(), RunError>) {
-        if !self.engine.as_ref().is_some_and(|current| Arc::ptr_eq(current, engine)) {
-            return;
-        }
-        match self.walls.conclude(result) {
-            Verdict::Held => {}
-            Verdict::Missing(trouble) => {
-                self.refuse_waiting(&RunError::Engine(trouble), |_| true);
-                self.tell(Event::EngineChanged { engine: self.engine_state() });
-            }
-            Verdict::Unknown(error) => {
-                // The image may be what is wrong.
-                self.images.doubt(image);
-                (self.parts.nudge)();
-                self.refuse_waiting(&error, |_| true);
             }
         }
     }
@@ -378,7 +375,11 @@ impl Actor {
                 self.tell(Event::RunFinished { run_id, status: outcome });
             }
             Answered::Refused(error) => {
-                if matches!(error, RunError::Engine(_)) {
+                if let RunError::Engine(trouble) = &error
+                    && !matches!(trouble, EngineTrouble::WallMissing { .. })
+                {
+                    // It may be another one when it comes back.
+                    self.walls.doubt_all();
                     (self.parts.nudge)();
                 }
                 self.tell(Event::RunRefused { run_id, code: error.code().to_owned() });
@@ -391,15 +392,18 @@ impl Actor {
         let _ = self.events.send(event);
     }
 
-    pub(super) fn engine_state(&self) -> EngineState {
-        visible_state(&self.parts.connections.borrow(), self.walls.missing())
-    }
-
     /// Also before whoever asked for a change is told that it holds: they may look at once.
     pub(super) fn publish(&self) {
         let image_status = |language| {
             let image = self.parts.settings.image(language);
-            ImageStatus { language, image: image.to_owned(), state: self.images.state(image) }
+            let here = self.images.here(image).map(|info| info.id.as_str());
+            ImageStatus {
+                language,
+                image: image.to_owned(),
+                state: self.images.state(image),
+                wall_missing: here.and_then(|id| self.walls.missing(id)).map(str::to_owned),
+                launcher: here.and_then(|id| self.walls.held(id)).map(|held| held.proof.launcher),
+            }
         };
         let mut running: Vec<LiveRun> = self.live.values().map(|live| live.shown.clone()).collect();
         running.sort_by_key(|run| run.run_id);

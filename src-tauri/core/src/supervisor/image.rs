@@ -17,7 +17,7 @@ use crate::error::RunError;
 use crate::janitor::Janitor;
 use crate::language::Language;
 use crate::leases::Leases;
-use crate::run::RunId;
+use crate::run::{Limits, RunId};
 use crate::settings::Settings;
 
 use super::images::{Found, Ticket};
@@ -31,6 +31,7 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(super) struct Preparation {
     steps: Vec<Step>,
+    limits: Limits,
     instance: InstanceId,
     janitor: Janitor,
 }
@@ -63,12 +64,12 @@ impl Step {
 
 impl Preparation {
     /// Of the images that settings name, those of a language that needs it.
-    pub(super) fn of(image: &str, settings: &Settings, leases: &Leases) -> Option<Self> {
+    pub(super) fn of(image: &str, settings: &Settings, limits: Limits, leases: &Leases) -> Option<Self> {
         let here = Language::ALL.into_iter().filter(|language| settings.image(*language) == image);
         let step = |language: Language| Some(Step { language, script: language.recipe().prepare? });
         let steps: Vec<Step> = here.filter_map(step).collect();
         let (instance, janitor) = (leases.instance.clone(), leases.janitor.clone());
-        (!steps.is_empty()).then_some(Self { steps, instance, janitor })
+        (!steps.is_empty()).then_some(Self { steps, limits, instance, janitor })
     }
 
     /// How far the image has come on this engine. Fails where the engine does not say what is there.
@@ -107,6 +108,7 @@ impl Preparation {
             name: step.name(base),
             script: step.script,
             path: step.language.recipe().path,
+            limits: self.limits,
             instance: self.instance.clone(),
             run: RunId::generate(),
         };
@@ -146,23 +148,26 @@ pub(super) async fn pull(
     image: String,
     ticket: Ticket,
     preparation: Option<Preparation>,
+    proved: Option<String>,
     notes: mpsc::Sender<Note>,
     cancel: CancellationToken,
 ) -> Done {
     let result = tokio::select! {
         () = cancel.cancelled() => Err(failed(&image, PullError::Cancelled)),
-        result = bring(&engine, &image, preparation, &notes) => result.map(Found::Ready),
+        result = bring(&engine, &image, preparation, proved, &notes) => result,
     };
     Done::Image { image, ticket, result }
 }
 
-/// Fetches what is not here, and prepares what needs it.
+/// Fetches what is not here, and prepares what needs it. That runs programs of the image, so it is done only in the one
+/// whose walls are `proved`; one that was just fetched comes back unprepared.
 async fn bring(
     engine: &Arc<dyn Engine>,
     image: &str,
     preparation: Option<Preparation>,
+    proved: Option<String>,
     notes: &mpsc::Sender<Note>,
-) -> Result<ImageInfo, RunError> {
+) -> Result<Found, RunError> {
     let find = || async { engine.image(image).await.map_err(|error| unavailable(error, image)) };
     let base = match find().await? {
         Some(here) => here,
@@ -174,14 +179,18 @@ async fn bring(
             })?
         }
     };
-    match preparation {
-        Some(preparation) => {
+    let Some(preparation) = preparation else { return Ok(Found::Ready(base)) };
+    let made = match preparation.reached(engine.as_ref(), &base).await {
+        Ok(Reached { next: None, image, .. }) => Ok(Found::Ready(image)),
+        Ok(Reached { next: Some(_), .. }) if proved.as_ref() == Some(&base.id) => {
             // Nobody listens any more: nobody needs to know.
             let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
-            preparation.make(engine, &base).await.map_err(|error| unavailable(error, image))
+            preparation.make(engine, &base).await.map(Found::Ready)
         }
-        None => Ok(base),
-    }
+        Ok(Reached { next: Some(_), .. }) => Ok(Found::Unprepared(base)),
+        Err(error) => Err(error),
+    };
+    made.map_err(|error| unavailable(error, image))
 }
 
 async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> Result<(), PullError> {

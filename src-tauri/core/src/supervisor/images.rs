@@ -49,8 +49,10 @@ pub(super) enum Found {
 pub(super) struct Work {
     pub(super) name: String,
     pub(super) ticket: Ticket,
-    /// To be fetched and prepared, as far as it needs that, until it is cancelled; otherwise only looked at.
+    /// To be fetched, until it is cancelled; otherwise only looked at.
     pub(super) pull: Option<CancellationToken>,
+    /// To be prepared, if what is here has this id: its walls are proved.
+    pub(super) prepare: Option<String>,
     /// Looks before it that told nothing: it waits longer for each.
     pub(super) failures: u32,
 }
@@ -94,8 +96,16 @@ impl Images {
         self.known.get(name).and_then(Image::ready)
     }
 
-    pub(super) fn any_ready(&self) -> Option<&ImageInfo> {
-        self.known.values().find_map(Image::ready)
+    /// What programs would run in, prepared or not.
+    pub(super) fn here(&self, name: &str) -> Option<&ImageInfo> {
+        match &self.known.get(name)?.state {
+            ImageState::Ready(info) | ImageState::Unprepared(info) => Some(info),
+            ImageState::Unknown | ImageState::NotPulled | ImageState::Pulling(_) | ImageState::Failed { .. } => None,
+        }
+    }
+
+    pub(super) fn is_asked_for(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|image| !image.asked.is_empty())
     }
 
     /// Answers at once where it is here.
@@ -107,18 +117,32 @@ impl Images {
         }
     }
 
-    pub(super) fn refuse_askers(&mut self, error: &RunError) {
-        for image in self.known.values_mut() {
+    pub(super) fn refuse_askers(&mut self, error: &RunError, matches: impl Fn(&str) -> bool) {
+        for (_, image) in self.known.iter_mut().filter(|(name, _)| matches(name)) {
             image.answer_all(&Err(error.clone()));
         }
     }
 
-    /// What can be begun: each is noted as under way. `wanted` says for which a run waits.
-    pub(super) fn begin(&mut self, wanted: impl Fn(&str) -> bool, may_pull: bool) -> Vec<Work> {
+    /// What can be begun: each is noted as under way. `wanted` says for which a run waits, `proved` in which programs may run.
+    pub(super) fn begin(
+        &mut self,
+        wanted: impl Fn(&str) -> bool,
+        proved: impl Fn(&str) -> bool,
+        may_pull: bool,
+    ) -> Vec<Work> {
         let mut all = Vec::new();
         for (name, image) in self.known.iter_mut().filter(|(_, image)| image.busy.is_none()) {
             let wanted = may_pull && (wanted(name) || !image.asked.is_empty());
             let busy = CancellationToken::new();
+            let prepare = match &image.state {
+                ImageState::Unprepared(info) if proved(&info.id) => Some(info.id.clone()),
+                ImageState::Unprepared(_) => continue,
+                ImageState::Unknown
+                | ImageState::NotPulled
+                | ImageState::Pulling(_)
+                | ImageState::Ready(_)
+                | ImageState::Failed { .. } => None,
+            };
             let pull = match image.state {
                 ImageState::Unknown => None,
                 ImageState::NotPulled | ImageState::Unprepared(_) | ImageState::Failed { .. } if wanted => {
@@ -133,7 +157,7 @@ impl Images {
             };
             self.last = self.last.next();
             (image.ticket, image.busy) = (self.last, Some(busy));
-            all.push(Work { name: name.clone(), ticket: image.ticket, pull, failures: image.failures });
+            all.push(Work { name: name.clone(), ticket: image.ticket, pull, prepare, failures: image.failures });
         }
         all
     }

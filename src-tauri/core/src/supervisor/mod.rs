@@ -6,6 +6,7 @@ mod image;
 mod images;
 mod owner;
 mod pending;
+mod proving;
 mod quiet;
 mod schedule;
 mod task;
@@ -23,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::budget::Budget;
 use crate::engine::health::Connection;
-use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo};
+use crate::engine::walls::Launcher;
+use crate::engine::{Engine, ImageInfo};
 use crate::error::RunError;
 use crate::event::{Event, Snapshot};
 use crate::executor::Asked;
@@ -80,16 +82,31 @@ pub struct Record<'a> {
     pub result: Result<&'a Outcome, &'a RunError>,
 }
 
-/// Proves with a real run that an engine holds every wall.
+/// Proves with a real run that an engine holds every wall around programs of an image.
 #[async_trait]
 pub trait WallCheck: fmt::Debug + Send + Sync {
+    /// Fails where a wall is missing, and where no answer could be had. Ends within a bound of its own.
     async fn check(
         &self,
         engine: &Arc<dyn Engine>,
         image: &ImageInfo,
         leases: &Leases,
         limits: &Limits,
-    ) -> Result<(), RunError>;
+    ) -> Result<Proof, Unproved>;
+}
+
+/// Every wall was seen to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    pub launcher: Launcher,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unproved {
+    /// Which, in words that end a sentence about walls that are missing.
+    Missing(String),
+    /// It says nothing of the walls.
+    Failed(RunError),
 }
 
 impl Supervisor {
@@ -181,14 +198,6 @@ impl Drop for Abandon {
         self.cancel.cancel();
         // A full channel means that the actor is awake; it clears out abandoned runs whenever it schedules.
         let _ = self.commands.try_send(Command::Tidy);
-    }
-}
-
-/// The engine's state as the rest of the world sees it: what health says, unless a wall was found missing.
-fn visible_state(connection: &Connection, missing: Option<&EngineTrouble>) -> EngineState {
-    match (&connection.state, missing) {
-        (EngineState::Ready(_), Some(trouble)) => EngineState::Trouble(trouble.clone()),
-        (state, _) => state.clone(),
     }
 }
 

@@ -109,7 +109,7 @@ impl Actor {
         self.concurrency = concurrency(&settings);
         self.queue.set_caps(caps(&settings));
         self.parts.settings = settings;
-        self.walls.doubt();
+        self.walls.doubt_missing();
         self.images.rename(&Language::ALL.map(|language| self.parts.settings.image(language).to_owned()));
     }
 
@@ -120,7 +120,8 @@ impl Actor {
     fn remove_image(&mut self, language: Language, reply: oneshot::Sender<Result<(), RemoveError>>) {
         match self.removable(language) {
             Ok((engine, image, ticket)) => {
-                let preparation = Preparation::of(&image, &self.parts.settings, &self.parts.leases);
+                let preparation =
+                    Preparation::of(&image, &self.parts.settings, self.limits_of_preparing(), &self.parts.leases);
                 let removal = remove(engine, image.clone(), ticket, preparation, reply);
                 self.spawn(Purpose::Image(image), removal);
             }
@@ -129,7 +130,7 @@ impl Actor {
     }
 
     fn removable(&mut self, language: Language) -> Result<(Arc<dyn Engine>, String, Ticket), RemoveError> {
-        if let EngineState::Trouble(trouble) = self.engine_state() {
+        if let EngineState::Trouble(trouble) = self.health() {
             return Err(RemoveError::Engine(trouble));
         }
         let name = self.parts.settings.image(language).to_owned();

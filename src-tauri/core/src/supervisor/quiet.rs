@@ -22,7 +22,7 @@ impl Actor {
         }
         if enabled {
             self.no_quiet();
-            self.walls.doubt();
+            self.walls.doubt_missing();
             (self.parts.nudge)();
             self.publish();
             let _ = reply.send(());

@@ -1,6 +1,8 @@
-//! What can be done now: look at images, prove walls, start runs, tell the pool. Called after every message.
+//! What can be done now: look at images, start runs, tell the pool. Called after every message.
 
 use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, EngineState, ImageInfo};
 use crate::error::RunError;
@@ -13,7 +15,7 @@ use super::actor::{Actor, Live, Purpose};
 use super::image::{self, Preparation};
 use super::images::Work;
 use super::pending::Pending;
-use super::task::{self, RunTask};
+use super::task::RunTask;
 
 impl Actor {
     /// Does whatever can be done now.
@@ -23,17 +25,17 @@ impl Actor {
             let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
             self.answer(abandoned, Ok(outcome));
         }
-        if let EngineState::Trouble(trouble) = self.engine_state() {
+        if let EngineState::Trouble(trouble) = self.health() {
             self.refuse_waiting(&RunError::Engine(trouble.clone()), |_| true);
-            self.images.refuse_askers(&RunError::Engine(trouble));
+            self.images.refuse_askers(&RunError::Engine(trouble), |_| true);
         }
         let Some(engine) = self.engine.clone() else { return };
         self.advance_images(&engine);
-        if !self.enabled || self.stopping {
+        if self.stopping {
             return;
         }
         self.advance_walls(&engine);
-        if self.walls.held() {
+        if self.enabled {
             self.start_runs(&engine);
         }
     }
@@ -41,32 +43,25 @@ impl Actor {
     fn advance_images(&mut self, engine: &Arc<dyn Engine>) {
         let settings = &self.parts.settings;
         let waited_for: Vec<&str> = self.queue.iter().map(|pending| settings.image(pending.spec.language)).collect();
-        for Work { name, ticket, pull, failures } in
-            self.images.begin(|name| waited_for.contains(&name), !self.stopping)
+        for Work { name, ticket, pull, prepare, failures } in
+            self.images.begin(|name| waited_for.contains(&name), |id| self.walls.held(id).is_some(), !self.stopping)
         {
-            let preparation = Preparation::of(&name, &self.parts.settings, &self.parts.leases);
+            let preparation =
+                Preparation::of(&name, &self.parts.settings, self.limits_of_preparing(), &self.parts.leases);
             let (engine, purpose) = (Arc::clone(engine), Purpose::Image(name.clone()));
             match pull {
                 None => self.spawn(purpose, image::look(engine, name, ticket, preparation, failures)),
                 Some(cancel) => {
                     let notes = self.notes.0.clone();
-                    self.spawn(purpose, image::pull(engine, name, ticket, preparation, notes, cancel));
+                    self.spawn(purpose, image::pull(engine, name, ticket, preparation, prepare, notes, cancel));
                 }
             }
         }
     }
 
-    fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
-        let Some(image) = self.images.any_ready().cloned() else { return };
-        let Some(failures) = self.walls.begin() else { return };
-        let (check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
-        let check = task::check_walls(check, Arc::clone(engine), image, leases, self.limits(), failures);
-        self.spawn(Purpose::Walls, check);
-    }
-
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() + self.overstaying() < self.concurrency {
-            let Some((mut pending, image)) = self.next_run() else { return };
+            let Some((mut pending, image, doubted)) = self.next_run() else { return };
             // The owner may have lowered them since the run was asked for.
             pending.spec.limits = pending.spec.limits.at_most(&self.limits());
             let run = pending.spec.id;
@@ -82,6 +77,7 @@ impl Actor {
                 pending: *pending,
                 engine: Arc::clone(engine),
                 image,
+                doubted,
                 leases: self.parts.leases.clone(),
                 recorder: Arc::clone(&self.parts.recorder),
                 notes: self.notes.0.clone(),
@@ -95,10 +91,14 @@ impl Actor {
         *self.parts.leases.janitor.watch_overstaying().borrow()
     }
 
-    /// The next whose image is there and whose client has taken enough of what it was sent.
-    fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo)> {
-        let (images, settings) = (&self.images, &self.parts.settings);
-        let image = |pending: &Pending| images.ready(settings.image(pending.spec.language)).cloned();
+    /// The next whose image is there, with its walls proved, and whose client has taken enough of what it was sent. With it what is
+    /// cancelled once that proof is doubted.
+    fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo, CancellationToken)> {
+        let (images, walls, settings) = (&self.images, &self.walls, &self.parts.settings);
+        let image = |pending: &Pending| {
+            let image = images.ready(settings.image(pending.spec.language))?;
+            Some((image.clone(), walls.held(&image.id)?.doubted.clone()))
+        };
         let ready = |pending: &Pending| pending.hold.may_begin() && image(pending).is_some();
         let mut next = self.queue.pop_where(|pending| ready(pending));
         if next.is_none() {
@@ -108,13 +108,13 @@ impl Actor {
             next = if held_back { self.queue.pop_where(|pending| ready(pending)) } else { None };
         }
         let next = next?;
-        let image = image(&next)?;
-        Some((next, image))
+        let (image, doubted) = image(&next)?;
+        Some((next, image, doubted))
     }
 
     /// Tells the pool what to keep warm; only when that has changed.
     pub(super) fn stock(&mut self) {
-        let usable = self.enabled && !self.stopping && self.walls.held();
+        let usable = self.enabled && !self.stopping;
         let engine = if usable { self.engine.clone() } else { None };
         let stock = engine.map(|engine| Stock {
             engine,
@@ -122,7 +122,7 @@ impl Actor {
                 .into_iter()
                 .filter_map(|language| {
                     let image = self.images.ready(self.parts.settings.image(language))?;
-                    Some((language, image.clone()))
+                    self.walls.held(&image.id).map(|_| (language, image.clone()))
                 })
                 .collect(),
             limits: self.limits(),
@@ -135,8 +135,14 @@ impl Actor {
     }
 
     /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
-    fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         self.granted(self.parts.settings.limits())
+    }
+
+    /// Somebody waits for it, and it is done once: twice the CPU of a run, where there is so much.
+    pub(super) fn limits_of_preparing(&self) -> Limits {
+        let run = self.parts.settings.limits();
+        self.granted(Limits { milli_cpus: run.milli_cpus.saturating_mul(2), ..run })
     }
 
     fn granted(&self, limits: Limits) -> Limits {

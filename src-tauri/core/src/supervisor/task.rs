@@ -17,7 +17,8 @@ use crate::settings;
 
 use super::images::{Found, Ticket};
 use super::pending::{Answered, Pending};
-use super::{Recorder, WallCheck};
+use super::walls::Check;
+use super::{Proof, Recorder, Unproved, WallCheck};
 
 /// Before something that came to no result is tried again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -45,11 +46,13 @@ pub(super) enum Done {
         ticket: Ticket,
         result: Result<Found, RunError>,
     },
+    /// The engine's walls were doubted before the run had a container of it: it goes back into the queue.
+    NeedsProof(Box<Pending>),
     Walls {
-        engine: Arc<dyn Engine>,
         /// The id of the image that the probe ran in.
         image: String,
-        result: Result<(), RunError>,
+        check: Check,
+        result: Result<Proof, Unproved>,
     },
     Swept,
     /// Those who waited for the last container to go have been told.
@@ -69,6 +72,8 @@ pub(super) struct RunTask {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) image_name: String,
     pub(super) image: ImageInfo,
+    /// Of the walls that were proved in that image.
+    pub(super) doubted: CancellationToken,
     pub(super) leases: Leases,
     pub(super) recorder: Arc<dyn Recorder>,
     pub(super) notes: mpsc::Sender<Note>,
@@ -82,6 +87,7 @@ impl RunTask {
                 self.pending.retried = true;
                 return Done::NeedsImage(Box::new(self.pending));
             }
+            Err(Failure::Doubted) => return Done::NeedsProof(Box::new(self.pending)),
             Err(failure) => Err(failure.into()),
             Ok(outcome) => Ok(outcome),
         };
@@ -102,6 +108,10 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
             taken = self.leases.take(&self.engine, &self.image, spec) => taken.map_err(Failure::of)?,
         };
+        // Whoever made it: it may have been made after the doubt, by an engine that nobody has looked at.
+        if self.doubted.is_cancelled() {
+            return Err(Failure::Doubted);
+        }
         self.pending.progress.tap.meter(taken.lease.container.meter());
         let mut progress = std::mem::take(&mut self.pending.progress);
         let (started, starts) = oneshot::channel();
@@ -140,6 +150,10 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, asked)),
             lease = self.leases.make(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
         };
+        if self.doubted.is_cancelled() {
+            let message = "the engine was started again while the run was set up; run it once more".into();
+            return Err(Failure::Run(RunError::Internal(message)));
+        }
         progress.tap.meter(lease.container.meter());
         executor::execute(lease, spec, image, asked, &mut progress, cancel).await.map_err(Failure::Run)
     }
@@ -147,6 +161,7 @@ impl RunTask {
 
 enum Failure {
     NoImage,
+    Doubted,
     Run(RunError),
 }
 
@@ -167,6 +182,7 @@ impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::NoImage => Self::Internal("the image was removed while it was in use".into()),
+            Failure::Doubted => Self::Internal("the engine changed while the run was set up".into()),
             Failure::Run(error) => error,
         }
     }
@@ -181,16 +197,16 @@ pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases) -> Done {
 }
 
 pub(super) async fn check_walls(
-    check: Arc<dyn WallCheck>,
+    wall_check: Arc<dyn WallCheck>,
     engine: Arc<dyn Engine>,
     image: ImageInfo,
     leases: Leases,
     limits: Limits,
-    failures: u32,
+    (check, failures): (Check, u32),
 ) -> Done {
     pause_after(failures).await;
-    let result = check.check(&engine, &image, &leases, &limits).await;
-    Done::Walls { engine, image: image.id, result }
+    let result = wall_check.check(&engine, &image, &leases, &limits).await;
+    Done::Walls { image: image.id, check, result }
 }
 
 /// Answers once no container is left, or once that is no longer what is wanted.

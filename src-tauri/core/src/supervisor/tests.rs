@@ -10,7 +10,8 @@ use super::*;
 use crate::budget::{Account, Hold};
 use crate::engine::fake::Fake;
 use crate::engine::{
-    ContainerId, ContainerSpec, Endpoint, EngineError, InstanceId, LayerEvent, PullError, pull::LayerStep,
+    ContainerId, ContainerSpec, Endpoint, EngineError, EngineState, EngineTrouble, InstanceId, LayerEvent, PullError,
+    pull::LayerStep,
 };
 use crate::janitor::Janitor;
 use crate::pool::Pool;
@@ -36,8 +37,8 @@ struct Trusting;
 
 #[async_trait]
 impl WallCheck for Trusting {
-    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<(), RunError> {
-        Ok(())
+    async fn check(&self, _: &Arc<dyn Engine>, _: &ImageInfo, _: &Leases, _: &Limits) -> Result<Proof, Unproved> {
+        Ok(Proof { launcher: Launcher::Sealed })
     }
 }
 
@@ -153,8 +154,9 @@ fn ready(fake: &Fake) -> Connection {
         arch: "x86_64".into(),
         cpus: 2,
         memory_bytes: 1 << 30,
+        fingerprint: String::new(),
     };
-    Connection { state: EngineState::Ready(info), engine: Some(Arc::new(fake.clone())) }
+    Connection { state: EngineState::Ready(info), engine: Some(Arc::new(fake.clone())), generation: 1 }
 }
 
 fn spec(language: Language, program: &str) -> RunSpec {
@@ -359,7 +361,11 @@ async fn a_caller_that_goes_away_ends_its_run_and_frees_its_place() {
 #[tokio::test]
 async fn a_missing_engine_refuses_in_its_own_words_and_recovers() {
     let rig = Rig::new();
-    rig.connections.send_replace(Connection { state: EngineState::Trouble(not_running()), engine: None });
+    rig.connections.send_replace(Connection {
+        state: EngineState::Trouble(not_running()),
+        engine: None,
+        generation: 1,
+    });
     rig.until(|snapshot| snapshot.engine == EngineState::Trouble(not_running())).await;
     assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Engine(not_running())));
     rig.connections.send_replace(ready(&rig.fake));
@@ -374,7 +380,11 @@ async fn an_engine_that_is_lost_answers_whoever_waits() {
     rig.running(1).await;
     let waiting = rig.start(1, "exit 0");
     rig.queued(1).await;
-    rig.connections.send_replace(Connection { state: EngineState::Trouble(not_running()), engine: None });
+    rig.connections.send_replace(Connection {
+        state: EngineState::Trouble(not_running()),
+        engine: None,
+        generation: 1,
+    });
     assert_eq!(waiting.result().await, Err(RunError::Engine(not_running())));
     running.call.abort();
 }

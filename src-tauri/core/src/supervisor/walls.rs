@@ -1,10 +1,26 @@
-//! Whether the current engine has been seen to hold every wall. It decides what a check means; running it is the actor's.
+//! The book of walls: for which images the current engine has been seen to hold every one of them. It decides what a check
+//! means; running it is the actor's.
 
-use crate::engine::EngineTrouble;
+use std::collections::BTreeMap;
+
+use tokio_util::sync::CancellationToken;
+
 use crate::error::RunError;
 
-#[derive(Debug)]
+use super::{Proof, Unproved};
+
+/// Images whose proofs are remembered. There is one for each language, and now and then the owner names another.
+const MOST: usize = 64;
+
+#[derive(Debug, Default)]
 pub(super) struct Walls {
+    /// By the image's id: what has another id has other walls, whatever it is called.
+    images: BTreeMap<String, Image>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Image {
     state: State,
     /// Checks in a row that came to no result.
     failures: u32,
@@ -13,73 +29,110 @@ pub(super) struct Walls {
 #[derive(Debug)]
 enum State {
     Unproved,
-    Checking,
-    Held,
-    Missing(EngineTrouble),
+    Checking(Check),
+    Held(Held),
+    Missing(String),
+}
+
+/// Tells a check from one that was begun before the walls were doubted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Check(u64);
+
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) proof: Proof,
+    /// Cancelled once the proof holds no longer.
+    pub(super) doubted: CancellationToken,
 }
 
 /// What a check has shown.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Held,
-    /// Nothing runs there.
-    Missing(EngineTrouble),
+    /// Nothing runs in that image.
+    Missing(String),
     /// It says nothing of the walls: the check is made again, later each time.
     Unknown(RunError),
+    /// The walls were doubted in the meantime: it says nothing of what is there now.
+    Stale,
 }
 
 impl Walls {
-    /// Of an engine that nothing is known of.
-    pub(super) fn unproved() -> Self {
-        Self { state: State::Unproved, failures: 0 }
-    }
-
-    pub(super) fn held(&self) -> bool {
-        matches!(self.state, State::Held)
-    }
-
-    pub(super) fn missing(&self) -> Option<&EngineTrouble> {
-        match &self.state {
-            State::Missing(trouble) => Some(trouble),
-            State::Unproved | State::Checking | State::Held => None,
+    pub(super) fn held(&self, image: &str) -> Option<&Held> {
+        match &self.images.get(image)?.state {
+            State::Held(held) => Some(held),
+            State::Unproved | State::Checking(_) | State::Missing(_) => None,
         }
     }
 
-    /// Where a check is due: notes it as under way, and says how many before it came to nothing.
-    pub(super) fn begin(&mut self) -> Option<u32> {
-        matches!(self.state, State::Unproved).then(|| {
-            self.state = State::Checking;
-            self.failures
-        })
+    pub(super) fn missing(&self, image: &str) -> Option<&str> {
+        match &self.images.get(image)?.state {
+            State::Missing(wall) => Some(wall),
+            State::Unproved | State::Checking(_) | State::Held(_) => None,
+        }
     }
 
-    pub(super) fn conclude(&mut self, result: Result<(), RunError>) -> Verdict {
+    pub(super) fn are_being_checked(&self) -> bool {
+        self.images.values().any(|image| matches!(image.state, State::Checking(_)))
+    }
+
+    /// Where a check is due: notes it as under way, and says how many before it came to nothing.
+    pub(super) fn begin(&mut self, image: &str) -> Option<(Check, u32)> {
+        if self.images.len() >= MOST && !self.images.contains_key(image) {
+            self.images.retain(|_, image| matches!(image.state, State::Checking(_)));
+        }
+        let image = self.images.entry(image.to_owned()).or_insert(Image { state: State::Unproved, failures: 0 });
+        if !matches!(image.state, State::Unproved) {
+            return None;
+        }
+        self.last += 1;
+        image.state = State::Checking(Check(self.last));
+        Some((Check(self.last), image.failures))
+    }
+
+    pub(super) fn conclude(&mut self, image: &str, check: Check, result: Result<Proof, Unproved>) -> Verdict {
+        let Some(image) = self.under(image, check) else { return Verdict::Stale };
         match result {
-            Ok(()) => {
-                *self = Self { state: State::Held, failures: 0 };
+            Ok(proof) => {
+                let held = Held { proof, doubted: CancellationToken::new() };
+                *image = Image { state: State::Held(held), failures: 0 };
                 Verdict::Held
             }
-            Err(RunError::Engine(trouble @ EngineTrouble::WallMissing { .. })) => {
-                self.state = State::Missing(trouble.clone());
-                Verdict::Missing(trouble)
+            Err(Unproved::Missing(wall)) => {
+                image.state = State::Missing(wall.clone());
+                Verdict::Missing(wall)
             }
-            Err(error) => {
-                self.broke_off();
+            Err(Unproved::Failed(error)) => {
+                *image = Image { state: State::Unproved, failures: image.failures + 1 };
                 Verdict::Unknown(error)
             }
         }
     }
 
-    /// A check ended without a word.
-    pub(super) fn broke_off(&mut self) {
-        self.state = State::Unproved;
-        self.failures += 1;
+    /// The check ended without a word.
+    pub(super) fn broke_off(&mut self, image: &str, check: Check) {
+        if let Some(image) = self.under(image, check) {
+            *image = Image { state: State::Unproved, failures: image.failures + 1 };
+        }
     }
 
-    /// A wall that was missing may have been so for a reason that the owner has just mended.
-    pub(super) fn doubt(&mut self) {
-        if self.missing().is_some() {
-            self.state = State::Unproved;
+    fn under(&mut self, image: &str, check: Check) -> Option<&mut Image> {
+        self.images.get_mut(image).filter(|image| matches!(image.state, State::Checking(under) if under == check))
+    }
+
+    /// Walls that were missing may have been so for a reason that the owner has just mended.
+    pub(super) fn doubt_missing(&mut self) {
+        for image in self.images.values_mut().filter(|image| matches!(image.state, State::Missing(_))) {
+            image.state = State::Unproved;
+        }
+    }
+
+    /// The engine may be another: nothing is known of its walls, and what is being found out is of no use.
+    pub(super) fn doubt_all(&mut self) {
+        for image in self.images.values_mut() {
+            if let State::Held(held) = std::mem::replace(&mut image.state, State::Unproved) {
+                held.doubted.cancel();
+            }
         }
     }
 }
@@ -87,45 +140,84 @@ impl Walls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Endpoint;
+    use crate::engine::walls::Launcher;
 
-    fn missing() -> EngineTrouble {
-        let endpoint = Endpoint { url: "fake://".into(), found: "a test".into() };
-        EngineTrouble::WallMissing { endpoint, wall: "the memory limit".into() }
+    const PROOF: Proof = Proof { launcher: Launcher::Sealed };
+
+    fn missing() -> Result<Proof, Unproved> {
+        Err(Unproved::Missing("the memory limit".into()))
+    }
+
+    fn begin(walls: &mut Walls, image: &str) -> Check {
+        walls.begin(image).expect("a check is due").0
     }
 
     #[test]
-    fn they_are_proved_once() {
-        let mut walls = Walls::unproved();
-        assert_eq!((walls.held(), walls.begin(), walls.begin()), (false, Some(0), None));
-        assert_eq!(walls.conclude(Ok(())), Verdict::Held);
-        walls.doubt();
-        assert_eq!((walls.held(), walls.begin()), (true, None));
+    fn they_are_proved_once_for_each_image() {
+        let mut walls = Walls::default();
+        assert!(walls.held("a").is_none());
+        let check = begin(&mut walls, "a");
+        assert_eq!((walls.begin("a"), walls.are_being_checked()), (None, true));
+        assert_eq!(walls.conclude("a", check, Ok(PROOF)), Verdict::Held);
+        assert_eq!(walls.held("a").map(|held| held.proof), Some(PROOF));
+        walls.doubt_missing();
+        assert_eq!((walls.begin("a"), walls.are_being_checked()), (None, false));
+        assert!(walls.held("b").is_none() && walls.begin("b").is_some(), "another image is another matter");
     }
 
     #[test]
-    fn a_missing_one_is_believed_until_the_owner_may_have_mended_it() {
-        let mut walls = Walls::unproved();
-        walls.begin();
-        assert_eq!(walls.conclude(Err(RunError::Engine(missing()))), Verdict::Missing(missing()));
-        assert_eq!(walls.missing(), Some(&missing()));
-        assert_eq!(walls.begin(), None);
-        walls.doubt();
-        assert_eq!(walls.missing(), None);
-        assert_eq!(walls.begin(), Some(0));
+    fn a_missing_one_is_believed_until_the_owner_may_have_mended_it_and_is_missing_in_that_image_alone() {
+        let mut walls = Walls::default();
+        let (a, b) = (begin(&mut walls, "a"), begin(&mut walls, "b"));
+        assert_eq!(walls.conclude("a", a, missing()), Verdict::Missing("the memory limit".into()));
+        assert_eq!(walls.conclude("b", b, Ok(PROOF)), Verdict::Held);
+        assert_eq!((walls.missing("a"), walls.missing("b")), (Some("the memory limit"), None));
+        assert_eq!(walls.begin("a"), None);
+        walls.doubt_missing();
+        assert_eq!(walls.missing("a"), None);
+        assert!(walls.begin("a").is_some() && walls.held("b").is_some());
     }
 
     #[test]
     fn checks_that_came_to_nothing_are_counted_until_one_holds() {
-        let mut walls = Walls::unproved();
+        let mut walls = Walls::default();
         for failures in 0..3 {
-            assert_eq!(walls.begin(), Some(failures));
-            assert_eq!(walls.conclude(Err(RunError::ShuttingDown)), Verdict::Unknown(RunError::ShuttingDown));
+            let (check, before) = walls.begin("a").unwrap();
+            assert_eq!(before, failures);
+            let failed = Err(Unproved::Failed(RunError::ShuttingDown));
+            assert_eq!(walls.conclude("a", check, failed), Verdict::Unknown(RunError::ShuttingDown));
         }
-        walls.begin();
-        walls.broke_off();
-        assert_eq!(walls.begin(), Some(4));
-        walls.conclude(Ok(()));
-        assert!(walls.held());
+        let check = begin(&mut walls, "a");
+        walls.broke_off("a", check);
+        let (check, failures) = walls.begin("a").unwrap();
+        assert_eq!(failures, 4);
+        walls.conclude("a", check, Ok(PROOF));
+        assert!(walls.held("a").is_some());
+    }
+
+    #[test]
+    fn a_proof_of_an_engine_that_was_is_none() {
+        let mut walls = Walls::default();
+        let (a, b) = (begin(&mut walls, "a"), begin(&mut walls, "b"));
+        walls.conclude("a", a, Ok(PROOF));
+        let held = walls.held("a").unwrap().clone();
+        walls.doubt_all();
+        assert!(held.doubted.is_cancelled() && walls.held("a").is_none());
+        assert_eq!(walls.conclude("b", b, Ok(PROOF)), Verdict::Stale);
+        let again = begin(&mut walls, "b");
+        walls.broke_off("b", b);
+        assert_eq!(walls.begin("b"), None, "the later check is still under way");
+        assert_eq!(walls.conclude("b", again, Ok(PROOF)), Verdict::Held);
+    }
+
+    #[test]
+    fn no_more_are_remembered_than_fit() {
+        let mut walls = Walls::default();
+        for image in 0..10 * MOST {
+            let check = begin(&mut walls, &image.to_string());
+            walls.conclude(&image.to_string(), check, Ok(PROOF));
+        }
+        assert!(walls.images.len() <= MOST);
+        assert!(walls.held(&(10 * MOST - 1).to_string()).is_some());
     }
 }

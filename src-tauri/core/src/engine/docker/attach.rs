@@ -1,12 +1,14 @@
 //! The program's side of a container: its input, and its two output streams on one connection.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use bollard::Docker as Client;
 use bollard::container::{AttachContainerResults, LogOutput};
 use bollard::errors::Error;
 use bollard::query_parameters::AttachContainerOptions;
 use futures_util::StreamExt;
+use tokio::sync::Notify;
 
 use super::errors::engine_error;
 use crate::engine::{Attached, ContainerId, Endpoint, EngineError, Frame};
@@ -26,12 +28,16 @@ pub(super) async fn open(client: &Client, id: &ContainerId) -> Result<AttachCont
     client.attach_container(&id.0, Some(options)).await
 }
 
-pub(super) fn split(endpoint: Endpoint, attached: AttachContainerResults) -> Attached {
+/// `broke` is told of a connection that ended otherwise than a container ends.
+pub(super) fn split(endpoint: Endpoint, broke: Arc<Notify>, attached: AttachContainerResults) -> Attached {
     let output = attached
         .output
         .map(move |item| match item {
             Ok(log) => frame(log),
-            Err(error) => Err(engine_error(&endpoint, DOING, error)),
+            Err(error) => {
+                broke.notify_one();
+                Err(engine_error(&endpoint, DOING, error))
+            }
         })
         // Nothing after an error: the framing is lost.
         .scan(false, |broken, item| {
@@ -74,7 +80,7 @@ mod tests {
         ];
         let results =
             AttachContainerResults { output: Box::pin(stream::iter(items)), input: Box::pin(tokio::io::sink()) };
-        let frames: Vec<_> = split(endpoint(), results).output.collect().await;
+        let frames: Vec<_> = split(endpoint(), Arc::new(Notify::new()), results).output.collect().await;
         let broken = EngineError::Broken { doing: DOING, message: "a frame of output came in pieces".into() };
         let expected = vec![
             Ok(Frame { stream: Stream::Stdout, bytes: message.clone() }),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bollard::models::ContainerConfig;
-use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions};
+use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions, InspectContainerOptions};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,10 @@ const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
 /// The engine copies what the script left: 165 MB for Go.
 const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
+/// What the script may leave on the engine's disk: ten times what Go's leaves. Looked at this often; it takes the engine a walk.
+const WRITTEN_BYTES: i64 = 2 << 30;
+const WEIGH_EVERY: Duration = Duration::from_secs(2);
+const WEIGH_DEADLINE: Duration = Duration::from_secs(30);
 
 pub(super) async fn derive(
     docker: &Docker,
@@ -36,6 +40,7 @@ pub(super) async fn derive(
 async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), EngineError> {
     docker.within(START_DEADLINE, "start a container", docker.client.start_container(&id.0, None)).await?;
     let end = Instant::now() + SCRIPT_DEADLINE;
+    let mut weigh = Instant::now() + WEIGH_EVERY;
     let exit = loop {
         let exit = docker.exit(id).await?;
         if !exit.running {
@@ -43,6 +48,12 @@ async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), Engin
         }
         if Instant::now() > end {
             return refused(format!("it took longer than {} s", SCRIPT_DEADLINE.as_secs()));
+        }
+        if Instant::now() > weigh {
+            if written(docker, id).await? > WRITTEN_BYTES {
+                return refused(format!("it wrote more than {} MiB", WRITTEN_BYTES >> 20));
+            }
+            weigh = Instant::now() + WEIGH_EVERY;
         }
         sleep(POLL).await;
     };
@@ -58,6 +69,13 @@ async fn make(docker: &Docker, id: &ContainerId, name: &str) -> Result<(), Engin
     };
     let call = docker.client.commit_container(options, without_labels());
     docker.within(COMMIT_DEADLINE, "keep a prepared image", call).await.map(drop)
+}
+
+/// Bytes that the container has added to its image.
+async fn written(docker: &Docker, id: &ContainerId) -> Result<i64, EngineError> {
+    let options = InspectContainerOptions { size: true };
+    let call = docker.client.inspect_container(&id.0, Some(options));
+    Ok(docker.within(WEIGH_DEADLINE, "weigh a container", call).await?.size_rw.unwrap_or(0))
 }
 
 /// An image takes over its container's labels unless it is given others, and hands them down to every container that is made

@@ -9,6 +9,7 @@ mod names;
 mod pulling;
 mod stamp;
 mod usage;
+mod watching;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,15 +23,18 @@ use bollard::query_parameters::{
     CreateContainerOptions, ListContainersOptions, RemoveContainerOptions, RemoveImageOptions, StatsOptions, TopOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::health::Connector;
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, container, container_name,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, Watched, container,
+    container_name,
 };
 use errors::{engine_error, is_status, unusable};
 
@@ -63,8 +67,8 @@ const CLIENT_SECONDS: u64 = 600;
 pub struct Docker {
     endpoint: Endpoint,
     client: Client,
-    cpus: u32,
-    memory_bytes: u64,
+    /// A connection to a container broke.
+    broke: Arc<Notify>,
 }
 
 /// Makes engines of endpoints, for [`super::health`].
@@ -88,10 +92,8 @@ impl Docker {
         let silent = || EngineTrouble::NotAnswering { endpoint: endpoint.clone() };
         let version = timeout(PING_DEADLINE, client.version()).await.map_err(|_| silent())?.map_err(fault)?;
         check_version(&endpoint, &version)?;
-        let info = timeout(INFO_DEADLINE, client.info()).await.map_err(|_| silent())?.map_err(fault)?;
-        let cpus = info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0);
-        let memory_bytes = info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
-        Ok(Self { endpoint, client, cpus, memory_bytes })
+        timeout(INFO_DEADLINE, client.info()).await.map_err(|_| silent())?.map_err(fault)?;
+        Ok(Self { endpoint, client, broke: Arc::new(Notify::new()) })
     }
 
     async fn within<T>(
@@ -195,17 +197,25 @@ impl Engine for Docker {
     }
 
     async fn info(&self) -> Result<EngineInfo, EngineError> {
-        let version = self.within(PING_DEADLINE, "say its version", self.client.version()).await?;
+        let (version, info) = tokio::try_join!(
+            self.within(PING_DEADLINE, "say its version", self.client.version()),
+            self.within(INFO_DEADLINE, "say what it has", self.client.info())
+        )?;
         Ok(EngineInfo {
+            fingerprint: watching::fingerprint(&info),
             name: engine_name(&version),
             version: version.version.unwrap_or_default(),
             api_version: version.api_version.unwrap_or_default(),
             endpoint: self.endpoint.clone(),
             os: version.os.unwrap_or_default(),
             arch: version.arch.unwrap_or_default(),
-            cpus: self.cpus,
-            memory_bytes: self.memory_bytes,
+            cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(0),
+            memory_bytes: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
         })
+    }
+
+    fn watch(&self) -> BoxFuture<'static, Watched> {
+        watching::watch(self.client.clone(), Arc::clone(&self.broke)).boxed()
     }
 
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError> {
@@ -267,7 +277,7 @@ impl Engine for Docker {
         // Attached first, or the first bytes are lost.
         let attached = self.within(START_DEADLINE, "attach to a container", attach::open(&self.client, id)).await?;
         self.within(START_DEADLINE, "start a container", self.client.start_container(&id.0, None)).await?;
-        Ok(attach::split(self.endpoint.clone(), attached))
+        Ok(attach::split(self.endpoint.clone(), Arc::clone(&self.broke), attached))
     }
 
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {

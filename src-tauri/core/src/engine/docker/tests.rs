@@ -93,6 +93,7 @@ async fn it_says_what_it_is() {
         arch: "amd64".into(),
         cpus: 2,
         memory_bytes: 4096,
+        fingerprint: docker.info().await.unwrap().fingerprint,
     };
     assert_eq!(docker.info().await, Ok(expected));
 }

@@ -20,6 +20,9 @@ struct World {
     moods: Mutex<BTreeMap<String, Mood>>,
     connects: AtomicUsize,
     asks: AtomicUsize,
+    watches: AtomicUsize,
+    /// Ends the watch.
+    restart: Notify,
 }
 
 const DEFAULT: &str = "/var/run/docker.sock";
@@ -61,6 +64,7 @@ fn info(endpoint: &Endpoint, version: &str) -> EngineInfo {
         arch: "amd64".into(),
         cpus: 2,
         memory_bytes: 1 << 30,
+        fingerprint: String::new(),
     }
 }
 
@@ -75,6 +79,14 @@ impl Engine for Scripted {
     async fn info(&self) -> Result<EngineInfo, EngineError> {
         self.0.asks.fetch_add(1, Ordering::Relaxed);
         self.0.answer(&self.1).await.map_err(EngineError::Unavailable)
+    }
+    fn watch(&self) -> futures_util::future::BoxFuture<'static, Watched> {
+        let world = self.0.clone();
+        Box::pin(async move {
+            world.watches.fetch_add(1, Ordering::Relaxed);
+            world.restart.notified().await;
+            Watched::Changed
+        })
     }
     async fn image(&self, _: &str) -> Result<Option<ImageInfo>, EngineError> {
         unreachable!("health asks for no image")
@@ -355,4 +367,28 @@ mod on_real_sockets {
         accepting.abort();
         cancel.cancel();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_was_started_again_between_two_looks_is_the_same_and_is_to_be_proved_anew() {
+    let mut bench = bench(&[(DEFAULT, Mood::Ready("1"))], &[]);
+    let before = bench.until(|state| matches!(state, EngineState::Ready(_))).await;
+    bench.world.restart.notify_one();
+    let mut watch = bench.watch.clone();
+    let after = watch.wait_for(|shown| shown.generation > before.generation).await.unwrap().clone();
+    assert!(Arc::ptr_eq(before.engine.as_ref().unwrap(), after.engine.as_ref().unwrap()));
+    // It is watched again, and what was proved in between is proved once more.
+    watch.wait_for(|shown| shown.generation > after.generation).await.unwrap();
+    assert_eq!(bench.world.watches.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_always_cut_off_is_given_up() {
+    let mut bench = bench(&[(DEFAULT, Mood::Ready("1"))], &[]);
+    bench.until(|state| matches!(state, EngineState::Ready(_))).await;
+    for _ in 0..100 {
+        bench.world.restart.notify_one();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(bench.world.watches.load(Ordering::Relaxed), BRIEF_WATCHES as usize);
 }

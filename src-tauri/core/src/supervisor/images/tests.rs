@@ -12,7 +12,7 @@ fn info(id: &str) -> ImageInfo {
 
 /// The name, and whether it is to be pulled.
 fn begun(images: &mut Images, wanted: &str) -> Vec<(String, Ticket, bool)> {
-    let work = images.begin(|name| name == wanted, true);
+    let work = images.begin(|name| name == wanted, |_| true, true);
     work.into_iter().map(|work| (work.name, work.ticket, work.pull.is_some())).collect()
 }
 
@@ -41,18 +41,18 @@ fn each_is_looked_at_once_and_only_what_is_wanted_is_pulled_once() {
     for (name, ticket, _) in looks {
         assert_eq!(images.settle(&name, ticket, Ok(Found::Nothing)), Settled::Nothing);
     }
-    assert!(images.begin(|_| true, false).is_empty(), "not while it stops");
+    assert!(images.begin(|_| true, |_| true, false).is_empty(), "not while it stops");
     let [(name, ticket, true)] = &begun(&mut images, "a")[..] else { panic!("one pull") };
     assert_eq!(begun(&mut images, "a"), []);
     assert_eq!(images.settle(name, *ticket, Ok(Found::Ready(info("1")))), Settled::Pulled);
-    assert_eq!((images.ready("a"), images.any_ready()), (Some(&info("1")), Some(&info("1"))));
+    assert_eq!((images.ready("a"), images.here("a")), (Some(&info("1")), Some(&info("1"))));
     assert_eq!(begun(&mut images, "a"), []);
 }
 
 #[test]
 fn a_failure_is_told_with_its_reason_and_the_next_who_wants_it_tries_again() {
     let mut images = absent();
-    let work = images.begin(|name| name == "a", true);
+    let work = images.begin(|name| name == "a", |_| true, true);
     assert!(work[0].pull.is_some());
     let settled = images.settle("a", work[0].ticket, Err(rate_limited()));
     assert_eq!(settled, Settled::Failed { error: rate_limited(), pull: Some(PullError::RateLimited) });
@@ -63,10 +63,10 @@ fn a_failure_is_told_with_its_reason_and_the_next_who_wants_it_tries_again() {
     let settled = images.settle("a", *ticket, Err(RunError::ShuttingDown));
     assert_eq!(settled, Settled::Failed { error: RunError::ShuttingDown, pull: None });
     assert_eq!(images.state("a"), ImageState::Unknown);
-    let look = images.begin(|_| true, true).remove(0);
+    let look = images.begin(|_| true, |_| true, true).remove(0);
     assert_eq!((look.pull.is_some(), look.failures), (false, 1));
     images.settle("a", look.ticket, Ok(Found::Nothing));
-    assert_eq!(images.begin(|_| true, true)[0].failures, 0);
+    assert_eq!(images.begin(|_| true, |_| true, true)[0].failures, 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn whoever_asked_is_answered_whatever_becomes_of_it() {
     let mut last = ask(&mut images, "c");
     images.forget();
     assert!(last.try_recv().is_err(), "it waits for the next engine");
-    images.refuse_askers(&RunError::ShuttingDown);
+    images.refuse_askers(&RunError::ShuttingDown, |_| true);
     assert_eq!(last.try_recv(), Ok(Err(RunError::ShuttingDown)));
 }
 
@@ -112,7 +112,7 @@ fn one_that_is_here_and_not_prepared_is_left_so_until_it_is_wanted() {
         assert_eq!(images.settle(&name, ticket, Ok(Found::Unprepared(info("1")))), Settled::Nothing);
     }
     assert_eq!(images.state("a"), ImageState::Unprepared(info("1")));
-    assert_eq!((images.ready("a"), images.any_ready()), (None, None), "nothing runs in it");
+    assert_eq!(images.ready("a"), None, "nothing runs in it");
     assert_eq!(begun(&mut images, "none"), []);
     assert!(!images.progress("a", PullFigure::PREPARING) && !images.cancel_pull("a"));
     let [(_, ticket, true)] = &begun(&mut images, "a")[..] else { panic!("one that is wanted") };
@@ -124,7 +124,7 @@ fn one_that_is_here_and_not_prepared_is_left_so_until_it_is_wanted() {
 #[test]
 fn a_cancelled_one_is_looked_at_again_for_it_may_be_here() {
     let mut images = absent();
-    let ticket = images.begin(|name| name == "a", true).remove(0).ticket;
+    let ticket = images.begin(|name| name == "a", |_| true, true).remove(0).ticket;
     let cancelled = RunError::Image { image: "a".into(), error: PullError::Cancelled };
     let settled = images.settle("a", ticket, Err(cancelled.clone()));
     assert_eq!(settled, Settled::Failed { error: cancelled, pull: Some(PullError::Cancelled) });
@@ -137,7 +137,7 @@ fn a_cancelled_one_is_looked_at_again_for_it_may_be_here() {
 fn cancelling_reaches_the_pull_that_is_under_way_and_nothing_else() {
     let mut images = absent();
     assert!(!images.cancel_pull("a"));
-    let pull = images.begin(|name| name == "a", true).remove(0).pull.unwrap();
+    let pull = images.begin(|name| name == "a", |_| true, true).remove(0).pull.unwrap();
     assert!(!images.cancel_pull("b") && !pull.is_cancelled());
     assert!(images.progress("a", PullFigure { fraction: 0.5, ..PullFigure::default() }));
     assert!(!images.progress("b", PullFigure::default()));
@@ -169,4 +169,17 @@ fn one_that_is_held_is_not_begun_and_a_doubted_one_is_looked_at_again() {
     assert_eq!(name, "b");
     images.settle("a", ticket, Ok(Found::Nothing));
     assert_eq!(images.state("a"), ImageState::NotPulled);
+}
+
+#[test]
+fn nothing_is_prepared_in_an_image_whose_walls_are_not_proved() {
+    let mut images = absent();
+    let pull = begun(&mut images, "a").remove(0);
+    images.settle("a", pull.1, Ok(Found::Unprepared(info("1"))));
+    assert_eq!((images.ready("a"), images.here("a")), (None, Some(&info("1"))));
+    let work = |images: &mut Images, proved: &str| -> Vec<Option<String>> {
+        images.begin(|name| name == "a", |id| id == proved, true).into_iter().map(|work| work.prepare).collect()
+    };
+    assert_eq!(work(&mut images, "another"), []);
+    assert_eq!(work(&mut images, "1"), [Some("1".to_owned())]);
 }

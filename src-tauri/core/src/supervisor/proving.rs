@@ -1,0 +1,104 @@
+//! Has the walls proved, image by image, and says what is known of the engine from that and from asking it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tracing::error;
+
+use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo};
+use crate::error::RunError;
+use crate::event::Event;
+use crate::language::Language;
+
+use super::actor::{Actor, Purpose};
+use super::task;
+use super::walls::{Check, Verdict};
+use super::{Proof, Unproved};
+
+impl Actor {
+    /// Has the walls proved in each image that is here, and refuses whoever waits for one in which they do not hold. Those
+    /// that somebody waits for are checked at once, each by itself: one that takes long holds up no other. The rest
+    /// is checked ahead of the first call, one at a time.
+    pub(super) fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
+        let names: BTreeSet<String> =
+            Language::ALL.into_iter().map(|language| self.parts.settings.image(language).to_owned()).collect();
+        for name in &names {
+            if let Some(trouble) = self.wall_missing(name) {
+                let (error, settings) = (RunError::Engine(trouble), self.parts.settings.clone());
+                self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
+                self.images.refuse_askers(&error, |other| other == name);
+            }
+        }
+        let (settings, queue) = (&self.parts.settings, &self.queue);
+        let is_wanted = |name: &str| {
+            self.images.is_asked_for(name) || queue.iter().any(|pending| settings.image(pending.spec.language) == name)
+        };
+        let here = |name: &String| self.images.here(name).cloned();
+        let (wanted, rest): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| is_wanted(name));
+        let rest = rest.into_iter().filter(|name| self.enabled && self.images.ready(name).is_some());
+        let (wanted, rest): (Vec<ImageInfo>, Vec<ImageInfo>) =
+            (wanted.into_iter().filter_map(here).collect(), rest.filter_map(here).collect());
+        for image in wanted {
+            self.check_walls(engine, image);
+        }
+        for image in rest {
+            if !self.walls.are_being_checked() {
+                self.check_walls(engine, image);
+            }
+        }
+    }
+
+    fn check_walls(&mut self, engine: &Arc<dyn Engine>, image: ImageInfo) {
+        let Some((check, failures)) = self.walls.begin(&image.id) else { return };
+        let purpose = Purpose::Walls(image.id.clone(), check);
+        let (wall_check, leases) = (Arc::clone(&self.parts.wall_check), self.parts.leases.clone());
+        let engine = Arc::clone(engine);
+        self.spawn(purpose, task::check_walls(wall_check, engine, image, leases, self.limits(), (check, failures)));
+    }
+
+    pub(super) fn know_walls(&mut self, image: &str, check: Check, result: Result<Proof, Unproved>) {
+        match self.walls.conclude(image, check, result) {
+            Verdict::Held | Verdict::Stale => {}
+            Verdict::Missing(wall) => {
+                error!(image, wall, "a wall is missing: nothing runs in this image");
+                self.tell(Event::EngineChanged { engine: self.engine_state() });
+            }
+            Verdict::Unknown(error) => {
+                let settings = self.parts.settings.clone();
+                let names: Vec<String> = Language::ALL.map(|language| settings.image(language).to_owned()).into();
+                let is_it = |name: &str| self.images.here(name).is_some_and(|here| here.id == image);
+                let names: Vec<String> = names.into_iter().filter(|name| is_it(name)).collect();
+                let of_it = |name: &str| names.iter().any(|other| other == name);
+                // The image may be what is wrong.
+                self.images.doubt(image);
+                (self.parts.nudge)();
+                self.refuse_waiting(&error, |pending| of_it(settings.image(pending.spec.language)));
+                self.images.refuse_askers(&error, of_it);
+            }
+        }
+    }
+
+    /// What is known of the engine by asking it.
+    pub(super) fn health(&self) -> EngineState {
+        self.parts.connections.borrow().state.clone()
+    }
+
+    /// Why nothing runs in the image of this name.
+    pub(super) fn wall_missing(&self, name: &str) -> Option<EngineTrouble> {
+        let wall = self.walls.missing(&self.images.here(name)?.id)?.to_owned();
+        let endpoint = self.engine.as_ref()?.endpoint().clone();
+        Some(EngineTrouble::WallMissing { endpoint, image: name.to_owned(), wall })
+    }
+
+    /// As the rest of the world sees it. One for which a wall is missing in every image that is here is of no use at all.
+    pub(super) fn engine_state(&self) -> EngineState {
+        let state = self.health();
+        let names = Language::ALL.into_iter().map(|language| self.parts.settings.image(language));
+        let here: Vec<&str> = names.filter(|name| self.images.here(name).is_some()).collect();
+        let missing: Option<Vec<EngineTrouble>> = here.into_iter().map(|name| self.wall_missing(name)).collect();
+        match missing.and_then(|missing| missing.into_iter().next()) {
+            Some(trouble) if matches!(state, EngineState::Ready(_)) => EngineState::Trouble(trouble),
+            Some(_) | None => state,
+        }
+    }
+}
