@@ -58,7 +58,7 @@ mod tests {
             runtimes: Some([("runc".to_owned(), runtime("runc")), ("shim".to_owned(), runtime("/opt/shim"))].into()),
             security_options: Some(vec!["name=seccomp,profile=default".into()]),
             kernel_version: Some("6.1".into()),
-            runc_commit: Some(Commit { id: Some("v1.1".into()), ..Default::default() }),
+            runc_commit: Some(Commit { id: Some("v1.1".into()) }),
             ..Default::default()
         };
         let same = SystemInfo { containers: Some(7), images: Some(3), name: Some("other".into()), ..info.clone() };
