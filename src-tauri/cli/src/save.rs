@@ -101,9 +101,9 @@ fn save_one(name: &str, content: &Value, folder: &Path, existing: Existing) -> R
         return Err(Why::Hidden);
     }
     let bytes = bytes(content).ok_or(Why::Content)?;
-    place::write(folder, &parsed, &bytes, existing).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Why::Exists,
-        _ => Why::Disk(error),
+    place::write(folder, &parsed, &bytes, existing).map_err(|error| {
+        let exists = error.kind() == io::ErrorKind::AlreadyExists;
+        if exists { Why::Exists } else { Why::Disk(error) }
     })
 }
 

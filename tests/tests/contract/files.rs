@@ -67,8 +67,8 @@ open('beside', 'w').write('x'); os.mkdir('folder'); open('.hidden', 'w')
 
 /// What was left out, in the order of the names: tar goes through a folder in the order in which its file system lists it.
 fn skipped(result: &Value) -> Vec<(String, String)> {
-    let word = |entry: &Value, what: &str| entry[what].as_str().unwrap().to_owned();
-    let entries = result["skipped_files"].as_array().unwrap().iter();
+    let word = |entry: &Value, what: &str| entry[what].as_str().unwrap_or_default().to_owned();
+    let entries = result["skipped_files"].as_array().into_iter().flatten();
     let mut all: Vec<_> = entries.map(|entry| (word(entry, "name"), word(entry, "reason"))).collect();
     all.sort();
     all

@@ -12,7 +12,7 @@ fn read(path: &Path) -> Vec<u8> {
 
 /// How many were saved, and what is said of the others.
 fn saved(files: &Value, folder: &Path, existing: Existing) -> (usize, Vec<String>) {
-    let saved = save(files, folder, existing).unwrap();
+    let saved = save(files, folder, existing).expect("a folder that can be written");
     assert_eq!(saved.failure(folder).is_some(), !saved.refused.is_empty());
     (saved.number, saved.refused.iter().map(Refused::to_string).collect())
 }
