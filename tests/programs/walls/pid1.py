@@ -1,5 +1,5 @@
 # PID 1 knows what makes its word on this program true. Nothing of it, or of what it keeps running, can be read or changed.
-import errno, json, os, re, stat
+import errno, json, os, re, resource, stat
 
 succeeded = []
 
@@ -39,6 +39,7 @@ for pid in others:
             attempt(f"read {path}", lambda: read(path))
     if open(f"/proc/{pid}/comm").read() == "sh\n":
         attempt(f"write {pid}/mem", lambda: os.open(f"/proc/{pid}/mem", os.O_RDWR))
+        attempt(f"limits of {pid}", lambda: resource.prlimit(int(pid), resource.RLIMIT_NOFILE, (0, 0)))
         attempt(f"write {pid}/oom_score_adj", lambda: open(f"/proc/{pid}/oom_score_adj", "w").write("1000"))
 
 # What PID 1 has said and read so far went through pipes that this program has, too. The secret was not in it.

@@ -40,7 +40,7 @@ const MEMORY: &str = "\
 const PROCESSES: &str = "\
     capget capset execve execveat exit exit_group fork getegid geteuid getgid getgroups getpgid getpgrp getpid \
     getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid ioprio_get kill pidfd_open \
-    pidfd_send_signal prlimit64 sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr \
+    pidfd_send_signal sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr \
     sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam \
     sched_setscheduler sched_yield setfsgid setfsuid setgid setgroups setpgid setpriority setregid setresgid \
     setresuid setreuid setrlimit setsid setuid tgkill tkill uname vfork wait4 waitid";
@@ -224,7 +224,7 @@ mod tests {
     fn what_has_harmless_and_harmful_arguments_is_never_allowed_whole() {
         let rules = rules();
         for name in "clone personality mknod mknodat socket socketpair ioctl prctl setsockopt getsockopt sendto sendmsg sendmmsg \
-            recvfrom recvmsg recvmmsg"
+            recvfrom recvmsg recvmmsg prlimit64"
             .split_whitespace()
         {
             for rule in &rules[name] {
