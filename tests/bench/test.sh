@@ -16,6 +16,7 @@ esac
 timed "bench up" "$here/up.sh"
 
 timed "cargo fmt" cargo fmt --check
+timed "dependencies" "$here/dependencies.sh"
 timed "npm ci" npm --prefix ui ci
 timed "window: types" npm --prefix ui run check
 timed "window: units" npm --prefix ui test
