@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sandtray_core::event::{ImageState, ImageStatus};
 use sandtray_core::instance::Instance;
 use sandtray_core::paths::Paths;
 use sandtray_core::service::{self, Options, Service};
@@ -60,6 +61,19 @@ impl Rig {
 
     pub async fn agent(&self) -> Agent {
         Agent::connect(&self.service.socket).await
+    }
+
+    /// Waits until the walls were proved in every image that is here. Then each container belongs to a run or is warm.
+    pub async fn proved(&self) {
+        let here = |image: &ImageStatus| matches!(image.state, ImageState::Unprepared(_) | ImageState::Ready(_));
+        let looked_at = |image: &ImageStatus| image.launcher.is_some() || image.wall_missing.is_some();
+        let known = |image: &ImageStatus| !matches!(image.state, ImageState::Unknown);
+        eventually("each image that is here was looked at", || async {
+            let images = self.service.supervisor.snapshot().images;
+            images.iter().all(|image| known(image) && (!here(image) || looked_at(image)))
+        })
+        .await;
+        eventually("the probes' containers are gone", || async { self.used_containers().await == 0 }).await;
     }
 
     pub fn folder(&self) -> &Path {

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             text(&status, 65_000),
             "Running code is on.\nDocker 27.0 is ready at unix:///s (the default socket).\n\n\
-             Images\n  python  python:3.12-slim  150 MB                              sha256:ab\n  \
+             Images\n  python  python:3.12-slim  150 MB                                         sha256:ab\n  \
              shell   alpine@sha256:cd  8 MB\n  go      golang            being fetched, 50%\n  \
              go      golang            being prepared\n  \
              go      golang            417 MB, prepared at its first run\n  \

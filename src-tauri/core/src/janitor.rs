@@ -22,6 +22,8 @@ const LATEST: Duration = Duration::from_millis(500);
 const MAX_RESTING: usize = 16;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// The longest pause where a program may still run, which takes a place from others.
+const OCCUPIED_RETRY: Duration = Duration::from_secs(1);
 /// Then it is nobody's, and the next sweep begins again.
 const ATTEMPTS: u32 = 12;
 
@@ -69,13 +71,17 @@ impl Overstay {
             self.count.send_modify(|count| *count += 1);
         }
     }
+
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.begun, false) {
+            self.count.send_modify(|count| *count -= 1);
+        }
+    }
 }
 
 impl Drop for Overstay {
     fn drop(&mut self) {
-        if self.begun {
-            self.count.send_modify(|count| *count -= 1);
-        }
+        self.end();
     }
 }
 
@@ -177,7 +183,9 @@ impl Janitor {
             warn!(container = %found.id, earlier, "removing a container that nobody has any more");
             // By its id: what an earlier start wrote on its labels need not tell one from another.
             let presence = self.expect(&found.id);
-            self.discard(Arc::clone(engine), found.id, Leaving::Unused, presence);
+            // One that was given up while its program ran takes its place again.
+            let leaving = if found.running { Leaving::Occupied(self.overstay()) } else { Leaving::Unused };
+            self.discard(Arc::clone(engine), found.id, leaving, presence);
         }
         Ok(())
     }
@@ -243,21 +251,45 @@ async fn remove(job: Job, turns: Arc<Semaphore>) {
         Leaving::Occupied(overstay) => Some(overstay),
     };
     let mut pause = FIRST_RETRY;
-    for _ in 0..ATTEMPTS {
+    for attempt in 1.. {
         // Held for the request only. It is never closed.
         let turn = turns.acquire().await;
         let removed = engine.remove(&id).await;
         drop(turn);
         match removed {
             Ok(()) | Err(EngineError::NoContainer) => return,
-            Err(error) => debug!(container = %id, %error, "could not remove a container yet"),
+            Err(error) => {
+                debug!(container = %id, %error, "could not remove a container yet");
+                overstay = still_occupied(engine.as_ref(), &id, overstay, &error).await;
+            }
         }
-        // One that the engine cannot remove, though it has ended, takes nobody's place.
-        if overstay.is_some() && engine.exit(&id).await.is_ok_and(|exit| !exit.running) {
-            overstay = None;
+        let takes_a_place = overstay.as_ref().is_some_and(|overstay| overstay.begun);
+        if attempt >= ATTEMPTS && !takes_a_place {
+            break;
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_RETRY);
+        // Others wait for the place.
+        pause = (pause * 2).min(if overstay.is_some() { OCCUPIED_RETRY } else { LONGEST_RETRY });
     }
     warn!(container = %id, "could not remove a container; the next sweep tries again");
+}
+
+/// Whether a container that could not be removed goes on taking a place. Not while its engine is away: no run can start
+/// there, and another engine's places are its own. Nor once its program has ended, though the engine cannot remove it.
+async fn still_occupied(
+    engine: &dyn Engine,
+    id: &ContainerId,
+    overstay: Option<Overstay>,
+    error: &EngineError,
+) -> Option<Overstay> {
+    let mut overstay = overstay?;
+    if matches!(error, EngineError::Unavailable(_)) {
+        overstay.end();
+        return Some(overstay);
+    }
+    if engine.exit(id).await.is_ok_and(|exit| !exit.running) {
+        return None;
+    }
+    overstay.begin();
+    Some(overstay)
 }

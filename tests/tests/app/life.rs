@@ -84,6 +84,7 @@ async fn after_a_crash_the_next_start_sweeps_and_works() {
     let mut agent = desktop.agent().await;
     agent.send("code.run", told("shell", "while :; do sleep 1; done")).await;
     agent.notification("code.started").await;
+    eventually("the run's container is the only one", || async { desktop.containers().await == 1 }).await;
     app.child.kill().await.expect("a kill");
     assert_eq!(desktop.containers().await, 1);
 

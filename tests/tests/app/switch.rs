@@ -31,7 +31,7 @@ async fn turned_on_from_the_tray_a_run_comes_in_live_and_stop_ends_it() {
     let run = agent.send("code.run", told("shell", SLOW)).await;
     agent.notification("code.started").await;
     tray.until("Shell for a_robot & co").await;
-    assert_eq!(desktop.containers().await, 1);
+    eventually("the run's container is the only one", || async { desktop.containers().await == 1 }).await;
 
     // A click on the run in the tray leads to its page.
     tray.press("Shell for a_robot & co").await;

@@ -133,15 +133,16 @@ async fn what_goes_on_after_the_end_has_a_tenth_of_a_second_that_counts_for_noth
     // The caps hold meanwhile.
     let result = agent.run(shell("yes & exit 0")).await;
     assert_eq!(result["status"], "output_limit", "{result}");
-    // A zombie is not waited for.
+    // A zombie is not waited for. On a busy machine the best of several counts: with a wait none would be shorter than it.
     let zombie = "import os\nif os.fork() == 0: os._exit(0)\nprint('done')";
-    agent.run(python(zombie)).await;
-    let begun = Instant::now();
-    let result = agent.run(python(zombie)).await;
-    let rest = begun.elapsed().as_secs_f64()
-        - result["seconds"].as_f64().unwrap()
-        - result["queued_seconds"].as_f64().unwrap();
-    assert!(rest < 0.08, "{rest} {result}");
+    let mut shortest = f64::MAX;
+    for _ in 0..8 {
+        let begun = Instant::now();
+        let result = agent.run(python(zombie)).await;
+        let apart = result["seconds"].as_f64().unwrap() + result["queued_seconds"].as_f64().unwrap();
+        shortest = shortest.min(begun.elapsed().as_secs_f64() - apart);
+    }
+    assert!(shortest < 0.08, "{shortest}");
     rig.stop().await;
 }
 

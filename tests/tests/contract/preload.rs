@@ -83,6 +83,8 @@ async fn says_the_same(language: &str, calls: Vec<Value>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_program_cannot_tell() {
     let long = format!("{}print(x)\nraise SystemExit(3)", "x = 1 # padding\n".repeat(40_000));
+    // The interpreter ends at the first line and closes the pipe, long before it has all of the program.
+    let wrong_at_once = format!("x = )\n{long}");
     let programs: &[(&str, &[(&str, &str)])] = &[
         (WHAT_PYTHON_SEES, &[("data.txt", "x")]),
         ("def f(:\n  pass\n", &[]),
@@ -106,6 +108,7 @@ async fn a_python_program_cannot_tell() {
         ("import threading\nthreading.Thread(target=lambda: 1 / 0, name='t').start()", &[]),
         ("open('out/a', 'w').write('A')\nopen('left', 'w').write('B')\nimport os\nos.unlink('main.py')\n1/0", &[]),
         (&long, &[]),
+        (&wrong_at_once, &[]),
     ];
     says_the_same("python", programs.iter().map(|(code, files)| call("python", code, files)).collect()).await;
 }

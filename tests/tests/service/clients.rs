@@ -10,6 +10,7 @@ use crate::{shell, told};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_cancels_its_runs() {
     let rig = Rig::start().await;
+    rig.proved().await;
     let mut agent = rig.agent().await;
     let mut other = rig.agent().await;
     agent.send("code.run", told("while :; do :; done")).await;

@@ -204,7 +204,7 @@ impl Health {
     async fn ask_known(&mut self) -> Option<bool> {
         let known = self.known.as_mut().filter(|known| known.lost.is_none())?;
         match ask(known.engine.as_ref()).await {
-            Ok(info) if info == known.info => {
+            Ok(info) if info.is_of_same_engine(&known.info) => {
                 let engine = Arc::clone(&known.engine);
                 self.misses = 0;
                 self.watch(&engine);
@@ -314,7 +314,7 @@ impl Health {
         let connection = match found {
             Ok((engine, info)) => {
                 let engine = match self.known.take() {
-                    Some(known) if known.info == info => known.engine,
+                    Some(known) if known.info.is_of_same_engine(&info) => known.engine,
                     _ => {
                         if let Some(warning) = info.endpoint.warning() {
                             tracing::warn!("{warning}");

@@ -84,6 +84,24 @@ pub struct EngineInfo {
     pub fingerprint: String,
 }
 
+impl EngineInfo {
+    /// Whether what was proved of one holds for the other. A virtual machine's memory changes while its engine stays the same.
+    pub fn is_of_same_engine(&self, other: &Self) -> bool {
+        let Self { name, version, api_version, endpoint, os, arch, cpus, memory_bytes: _, fingerprint } = self;
+        (name, version, api_version, endpoint, os, arch, cpus, fingerprint)
+            == (
+                &other.name,
+                &other.version,
+                &other.api_version,
+                &other.endpoint,
+                &other.os,
+                &other.arch,
+                &other.cpus,
+                &other.fingerprint,
+            )
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EngineState {

@@ -6,6 +6,7 @@ use crate::run::Status;
 
 const FAILED: &[Status] = &[Status::Failed];
 const NO_NETWORK: &str = "There is no network in here: pass what the program needs as files.";
+const NO_TOOL: &str = "That tool is not in the image, and there is no network in here to use it on: pass what the program needs as files.";
 const TOO_MANY: &str = "The container's limit of processes and threads was reached: start fewer of them at once.";
 const NO_MEMORY: &str = "It needed more memory than it may have: work on smaller pieces, and remember that files under /sandbox and /tmp count as memory.";
 
@@ -26,9 +27,11 @@ pub const ROWS: &[Row] = &[
             &["unable to lock database"],
             &["'pip', 'install'"],
             &["'pip3', 'install'"],
-            &["pip install"],
-            &["pip3 install"],
-            &["npm install"],
+            &["pip install", "returned non-zero"],
+            &["pip3 install", "returned non-zero"],
+            &["npm install", "returned non-zero"],
+            &["command failed: pip install"],
+            &["command failed: npm install"],
             &["'npm', 'install'"],
             &["apt install"],
             &["apt-get install"],
@@ -177,13 +180,13 @@ pub const ROWS: &[Row] = &[
             &["exec: \"curl\""],
             &["exec: \"git\""],
         ]),
-        hint: NO_NETWORK,
+        hint: NO_TOOL,
     },
     Row {
         name: "refused",
         verdicts: FAILED,
         evidence: Words(&[&["connection refused"], &["econnrefused"], &["connectionrefused"]]),
-        hint: "There is no network in here, and the loopback is the container's own: no service of this machine or of another can be reached, only what the program starts itself.",
+        hint: "Nothing listens there. There is no network in here, and the loopback is the container's own: only a server that the program itself has started can be reached.",
     },
     Row {
         name: "read_only",

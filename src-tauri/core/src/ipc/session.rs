@@ -204,6 +204,8 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                     Ok(request) => self.door.history(request, hold.clone()).await,
                     Err(error) => Err(error),
                 };
+                // The reply counts as such from here on.
+                drop(hold);
                 self.reply(&id, answer).await
             }
             "hello" => {

@@ -76,13 +76,14 @@ any_left() {
     for process in /proc/[0-9]*; do
         case $ours in *" $process "*) continue ;; esac
         read -r state <"$process/stat" || continue
-        case $state in *') Z '*) ;; *) return 0 ;; esac
+        # What precedes the last bracket is the process's name, which is its own to choose.
+        case ${state##*) } in Z*) ;; *) return 0 ;; esac
     done
     return 1
 }
 program_ended() {
     read -r state </proc/$program/stat || return 0
-    case $state in *') Z '*) return 0 ;; esac
+    case ${state##*) } in Z*) return 0 ;; esac
     return 1
 }
 # Ends everything but PID 1 when the time is over, for the case that the service is dead; the service itself is sooner.
@@ -160,6 +161,14 @@ if [ "$size" != 0 ] && ! dd bs=65536 count="$size" iflag=fullblock,count_bytes <
     printf '\036unpack\n' >&3
     exit 125
 fi
+# The folders of the program's files, while the list is still the service's.
+folders=
+if [ "$size" != 0 ]; then
+    while IFS= read -r folder; do
+        folders="$folders$folder
+"
+    done </tmp/.sandtray.inputs
+fi
 read_cpu
 cpu_before=$cpu
 read_oom
@@ -177,18 +186,17 @@ END
 else
     echo "$seconds $end" >&8
 fi
-# Of the service: the folders of the program's files, and by its own time that of each file. Opened before the program
-# can put something else in its place.
+# By its time, the service's own, the program's files are told from what the program wrote. Opened before the program can
+# put something else in its place.
 exec 8<&-
-inputs=/tmp/.sandtray.inputs
-if [ "$size" != 0 ]; then exec 8<$inputs; fi
+if [ "$size" != 0 ]; then exec 8</tmp/.sandtray.inputs; fi
 if [ -z "$program" ]; then
     start_program "$@"
 else
-    # A program that was cut short must not pass for a whole one. Of a long one the interpreter may end (`cat` is killed
-    # then) or close the pipe (141) before it has read all: at a mistake in the first line.
-    if [ "$lines" = 0 ]; then cat "$file" >&7; else printf '%s' "$code" >&7; fi
-    case $lines:$? in *:0 | 0:137 | 0:141) ;; *) kill -9 -1; exit 125 ;; esac
+    # A program that was cut short must not pass for a whole one. An interpreter may end or close the pipe before it has
+    # read all of a long one: at a mistake in the first line. Then `cat` ends by PIPE, which PID 1 itself ignores.
+    if [ "$lines" = 0 ]; then (trap - PIPE; exec cat "$file" >&7); else printf '%s' "$code" >&7; fi
+    case $lines:$? in *:0 | 0:141) ;; *) kill -9 -1; exit 125 ;; esac
     exec 7>&-
 fi
 exec 4<&-
@@ -225,11 +233,15 @@ list() {
     done
 }
 list ''
-if [ "$size" != 0 ]; then
-    while IFS= read -r folder; do
-        [ ! -d "$folder" ] || [ -L "$folder" ] || list "$folder/"
-    done <&8
-fi
+IFS='
+'
+set -f
+set -- $folders
+set +f
+unset IFS
+for folder; do
+    [ ! -d "$folder" ] || [ -L "$folder" ] || list "$folder/"
+done
 # An empty out/ is said in one word, which saves the time that tar takes to start.
 files=none
 { [ -d out ] && [ ! -L out ] && [ -r out ] && [ -x out ]; } || files=tar

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Long enough for any retry of a removal. With the clock paused it takes no time.
-const LONG: Duration = Duration::from_secs(60);
+/// Longer than all attempts to remove what takes no place. With the clock paused it takes no time.
+const LONG: Duration = Duration::from_secs(600);
 
 fn one_at_a_time() -> Rig {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
@@ -58,4 +58,22 @@ async fn one_that_is_being_killed_holds_its_place() {
     assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
     rig.fake.keep_containers(false);
     assert_eq!(next.call.await.unwrap().unwrap().status, Status::Ok);
+}
+
+/// An engine that was away comes back: its places are free again with it, and not some retry later.
+#[tokio::test(start_paused = true)]
+async fn one_on_an_engine_that_is_away_holds_no_place_when_it_is_back() {
+    let rig = one_at_a_time();
+    let run = rig.start(1, "hang");
+    rig.running(1).await;
+    let away = EngineTrouble::NotRunning { endpoint: rig.fake.endpoint().clone() };
+    rig.fake.set_trouble(Some(away));
+    assert!(rig.supervisor.stop(run.id).await);
+    assert_eq!(run.status().await, Status::Cancelled);
+    tokio::time::sleep(LONG).await;
+    rig.fake.keep_containers(false);
+    rig.fake.set_trouble(None);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(rig.start(1, "exit 0").call.await.unwrap().unwrap().status, Status::Ok);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
