@@ -20,8 +20,8 @@ impl Endpoint {
         if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
     }
 
-    /// Whether it is spoken to in clear and perhaps over a network. What cannot be read as an address of this computer
-    /// counts as one of another.
+    /// Whether the engine is reached unencrypted and perhaps over a network. An address that cannot be read as one of
+    /// this computer counts as one of another.
     pub fn is_remote(&self) -> bool {
         match self.url.split_once("://") {
             Some(("tcp" | "http", authority)) => !is_loopback(authority),
@@ -29,7 +29,7 @@ impl Endpoint {
         }
     }
 
-    /// What its owner has to know while it is used.
+    /// A warning for the owner while this engine is used.
     pub fn warning(&self) -> Option<String> {
         self.is_remote().then(|| {
             format!(
@@ -40,8 +40,8 @@ impl Endpoint {
     }
 }
 
-/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else: an address may have a
-/// user's name, a path or a second scheme in it, and lead elsewhere than it seems to.
+/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else is accepted: an
+/// address with a user name, a path or a second scheme may lead to another place than it seems to.
 fn is_loopback(authority: &str) -> bool {
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     let (is_own, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -78,8 +78,8 @@ pub struct EngineInfo {
     pub arch: String,
     pub cpus: u32,
     pub memory_bytes: u64,
-    /// What the walls depend on besides: the engine's own id, its runtime, the kernel. Another one, and they are proved anew.
-    /// Only compared, and shown to nobody.
+    /// Other facts that the walls depend on: the engine's own id, its runtime, the kernel. If it changes, the walls are
+    /// proved again. Only compared, never shown.
     #[serde(skip)]
     pub fingerprint: String,
 }
@@ -161,7 +161,7 @@ impl EngineTrouble {
         }
     }
 
-    /// What the summary leaves open, where the engine itself is the reason.
+    /// The detail that the summary leaves out, if the engine itself is the reason.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Unusable { reason, .. } => Some(reason),
@@ -178,7 +178,7 @@ impl EngineTrouble {
         self.step(|command| format!("`{command}`"))
     }
 
-    /// The next step, where [`Self::command`] stands beside it to be copied.
+    /// The next step, for a place that shows [`Self::command`] beside it.
     pub fn hint_beside_command(&self) -> String {
         self.step(|_| "this command".into())
     }
@@ -259,7 +259,7 @@ mod tests {
         Endpoint { url: url.into(), found: found.into() }
     }
 
-    /// Each, at addresses as engines have them.
+    /// One of each kind, with typical addresses.
     fn troubles() -> Vec<EngineTrouble> {
         let addresses = [
             endpoint("unix:///var/run/docker.sock", "the default socket"),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_of_another_computer_is_told_from_one_of_this() {
+    fn addresses_of_this_computer_are_told_from_others() {
         for url in [
             "unix:///var/run/docker.sock",
             "npipe:////./pipe/docker_engine",
