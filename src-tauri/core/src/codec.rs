@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             return self.reader.read_buf(&mut self.buffer).await;
         };
         if !begun {
-            // Without a pace this may wait for ever.
+            // No frame has begun, so this may wait for ever.
             client.pace = None;
             return self.reader.read_buf(&mut self.buffer).await;
         }
