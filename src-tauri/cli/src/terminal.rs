@@ -1,4 +1,4 @@
-//! Words that others chose, made fit for a terminal.
+//! Makes foreign text safe for a terminal.
 
 mod cleaner;
 mod looks;
@@ -16,14 +16,14 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A value as standard output is to have it: exact in a file or a pipe, and on a terminal the same value in JSON's own escapes
-/// wherever a character could do more than print.
+/// A value for standard output: exact in a file or a pipe. On a terminal it is the same value, with JSON escapes for
+/// characters that could do more than print.
 pub(crate) fn json(value: &Value) -> String {
     let text = value.to_string();
     if std::io::stdout().is_terminal() { escaped(&text) } else { text }
 }
 
-/// What is hidden stands inside strings: JSON has nothing of the kind between them.
+/// Such characters only occur inside strings: JSON has none between them.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

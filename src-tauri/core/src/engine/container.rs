@@ -267,7 +267,7 @@ pub(super) fn masked_paths() -> impl Iterator<Item = &'static str> {
     MASKED_PROC.split_whitespace().chain(MASKED_SYS.split_whitespace())
 }
 
-/// Each path of /proc that cannot be written in a container, whoever may write it on the host.
+/// Each path of /proc that no user can write in a container.
 pub(super) fn readonly_paths() -> impl Iterator<Item = &'static str> {
     READONLY.split_whitespace()
 }

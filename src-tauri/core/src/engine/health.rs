@@ -307,7 +307,7 @@ impl Health {
         }
         if self.brief == BRIEF_WATCHES {
             tracing::warn!(
-                "this engine can't be watched: that it was started again is noticed by what it says of itself"
+                "this engine can't be watched: a restart is noticed only if its description of itself changes"
             );
         }
     }

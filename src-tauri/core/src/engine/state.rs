@@ -33,7 +33,7 @@ impl Endpoint {
     pub fn warning(&self) -> Option<String> {
         self.is_remote().then(|| {
             format!(
-                "Programs, inputs and results travel to {} unencrypted: whoever is on the way can read and change them.",
+                "Programs, inputs and results travel to {} unencrypted: anyone on the way can read and change them.",
                 self.url
             )
         })
@@ -200,7 +200,7 @@ impl EngineTrouble {
                     let command = shown(command);
                     format!("Add yourself to the docker group with {command}, then log out and in again.")
                 }
-                None => "Ask whoever looks after this computer to let you use it.".into(),
+                None => "Ask the administrator of this computer to let you use it.".into(),
             },
             Self::NotAnswering { endpoint } => {
                 format!("Restart {} if this lasts longer than a minute.", endpoint.engine_name())
@@ -341,7 +341,7 @@ mod tests {
         }
         assert_eq!(
             endpoint("tcp://10.0.0.1:2375", "a test").warning().unwrap(),
-            "Programs, inputs and results travel to tcp://10.0.0.1:2375 unencrypted: whoever is on the way can read and change them."
+            "Programs, inputs and results travel to tcp://10.0.0.1:2375 unencrypted: anyone on the way can read and change them."
         );
     }
 }
