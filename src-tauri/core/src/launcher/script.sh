@@ -177,7 +177,7 @@ END
 else
     echo "$seconds $end" >&8
 fi
-# From the service: it lists the folders of the program's files, and has the time of each file. Opened before the program
+# From the service: it lists the folders of the files, and has their time. Opened before the program
 # can replace it.
 exec 8<&-
 inputs=/tmp/.sandtray.inputs
