@@ -145,7 +145,7 @@ async fn nothing_of_the_host_can_be_seen() {
 }
 
 #[tokio::test]
-async fn no_disk_driver_or_device_has_a_name_in_here() {
+async fn no_disk_driver_or_device_is_named_in_a_container() {
     let said = attacked(walled(Language::Python), program!("sysfs.py"), "").await;
     let needed = json!({ "limits": true, "cpus": true, "cpuinfo": true, "random": true });
     assert_eq!(said, json!({ "succeeded": [], "needed": needed }));
@@ -291,7 +291,7 @@ async fn the_probe_misses_each_wall_that_is_not_there() {
         (|_, host| host.ulimits = None, &["the limits of a single process are not enforced"]),
         (|config, _| config.hostname = None, &["the host's name can be seen"]),
         (|_, host| host.masked_paths = Some(Vec::new()), &["what tells of the machine's devices can be read"]),
-        // One of many.
+        // One of the many paths.
         (
             |_, host| host.masked_paths.as_mut().unwrap().retain(|path| path != "/sys/devices"),
             &["what tells of the machine's devices can be read"],

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn json_for_a_terminal_is_the_same_value_without_a_character_that_does_more_than_print() {
+    fn json_for_a_terminal_is_the_same_value_in_printable_characters() {
         let hostile: String =
             ('\0'..='\u{ff}').chain("\u{200b}\u{202e}\u{2066}\u{feff}\u{e0041}\u{fffd}😀\\\"".chars()).collect();
         let value = serde_json::json!({ &hostile: [&hostile, "\\\u{9b}", 1.5, null] });

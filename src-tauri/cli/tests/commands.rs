@@ -368,7 +368,7 @@ async fn told_by_a_stranger(bytes: usize) -> (i32, String, String) {
 }
 
 #[tokio::test]
-async fn an_answer_longer_than_a_message_may_be_is_not_read() {
+async fn an_answer_longer_than_the_limit_is_not_read() {
     let (code, _, stderr) = told_by_a_stranger(MAX_FRAME + 1).await;
     assert_eq!((code, stderr.contains("too long to be read")), (125, true), "{stderr}");
     let (code, _, stderr) = told_by_a_stranger(MAX_FRAME).await;

@@ -121,7 +121,7 @@ impl Default for HistorySettings {
     }
 }
 
-/// Whether the name of an image includes its version's digest.
+/// Whether the name of an image includes the digest of its version.
 pub fn is_pinned(image: &str) -> bool {
     image.contains('@')
 }

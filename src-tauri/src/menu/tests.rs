@@ -71,7 +71,7 @@ fn off_and_ready() {
 }
 
 #[test]
-fn that_it_was_turned_on_stays_until_it_is_seen_in_the_window() {
+fn the_turned_on_entry_stays_until_it_is_seen_in_the_window() {
     let unseen = OwnerSnapshot { turned_on_ms: Some(NOW), ..here(true) };
     assert_menu(&unseen, &["Ready", "[x] Run code in isolation", "[It was turned on: see when]"]);
     let opens = Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() };

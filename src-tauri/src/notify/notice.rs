@@ -106,8 +106,8 @@ impl Notice {
         matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
     }
 
-    /// A notice that must not be missed. It is shown even when the window is in front, since another program may be in
-    /// control there.
+    /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
+    /// pressed the switch.
     pub(super) fn is_an_alarm(&self) -> bool {
         *self == Self::TurnedOn
     }

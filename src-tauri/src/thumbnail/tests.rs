@@ -1,5 +1,5 @@
-//! Pictures as other programs write them, and those that nobody would. The files of `testdata` are 16 by 8, red on the left and
-//! blue on the right.
+//! Pictures as other programs write them, and hostile ones. The files of `testdata` are 16 by 8 pixels, red on the left
+//! and blue on the right.
 
 use std::io::Cursor;
 
@@ -55,7 +55,7 @@ fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Filtered lines as they are in the file. `between` stands before them.
+/// Filtered lines as they are in the file. `between` comes before them.
 fn png_file(size: (u32, u32), depth: u8, color: u8, interlaced: bool, between: &[Vec<u8>], lines: &[u8]) -> Vec<u8> {
     let mut header = [size.0.to_be_bytes(), size.1.to_be_bytes()].concat();
     header.extend([depth, color, 0, 0, u8::from(interlaced)]);

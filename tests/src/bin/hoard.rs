@@ -42,7 +42,7 @@ fn main() {
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Until the service closes the connection; `last` is the code of the last error that it told.
+/// Runs until the service closes the connection; `last` is the code of the last error that it sent.
 fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()> {
     if mode == "listens" {
         let listener = UnixListener::bind(socket)?;
@@ -79,7 +79,7 @@ fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()>
         }
         "stores" => loop {
             ask(&mut stream, 1, "code.run", json!({ "language": "shell", "code": FIVE_MB }))?;
-            // Reading 7 MB of JSON would cost more than the service has of it.
+            // Parsing 7 MB of JSON here would take more CPU than the service needs for it.
             if line(&mut lines)?.contains(r#""status":"ok""#) {
                 say("stored");
             }

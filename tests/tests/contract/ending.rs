@@ -134,7 +134,7 @@ async fn processes_left_running_get_a_tenth_of_a_second_that_is_not_counted() {
     // The caps apply meanwhile.
     let result = agent.run(shell("yes & exit 0")).await;
     assert_eq!(result["status"], "output_limit", "{result}");
-    // A zombie is not waited for.
+    // Zombies are not waited for.
     let zombie = "import os\nif os.fork() == 0: os._exit(0)\nprint('done')";
     agent.run(python(zombie)).await;
     let begun = Instant::now();

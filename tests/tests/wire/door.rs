@@ -207,7 +207,7 @@ async fn one_program_has_only_its_share_of_the_places() {
     for _ in 0..MAX_OF_PROCESS {
         wires.push(greeted(&path).await);
     }
-    // The seventeenth would get the owner's place here, since this test is the program that serves: so twice.
+    // This test is the program that serves, so its seventeenth connection would get the owner's place. Hence one more.
     wires.push(greeted(&path).await);
     wires[MAX_OF_PROCESS].run(2, "hold").await;
     product.until_running(1).await;
@@ -227,7 +227,7 @@ async fn one_program_has_only_its_share_of_the_places() {
 
 /// Only root can act as another user. Without root, this only tests that the user's own service is accepted.
 #[tokio::test]
-async fn a_client_speaks_to_no_service_of_another_user() {
+async fn a_client_refuses_a_service_of_another_user() {
     const NOBODY: u32 = 65534;
     let ours = private();
     let listener = Listener::bind(&ours.path().join("s")).unwrap();

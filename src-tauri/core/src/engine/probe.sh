@@ -1,5 +1,5 @@
 # Prints what the walls look like from inside, one `key=value` a line, a key more than once where there are several.
-# It judges nothing: that is walls.rs, which puts the two lists `masked` and `readonly` above it. POSIX sh and tools that every
+# walls.rs judges the output; it puts the two lists `masked` and `readonly` above this script. POSIX sh and tools that every
 # image with a shell has; no line is unbounded.
 fact() { printf '%s=%.200s\n' "$1" "$2"; }
 first() { # the first readable file's first line

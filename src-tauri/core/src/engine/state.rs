@@ -148,8 +148,8 @@ impl EngineTrouble {
         }
     }
 
-    /// What is wrong in a few words, without an address and without a full stop. They begin with the engine's name, so they stand
-    /// alone as well as within a sentence.
+    /// What is wrong in a few words, without an address and without a full stop. It begins with the engine's name, so
+    /// it can be used alone or within a sentence.
     pub fn summary(&self) -> String {
         match self {
             Self::Absent { .. } => "Docker isn't installed".into(),

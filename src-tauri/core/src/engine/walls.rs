@@ -50,8 +50,8 @@ const WAYS_TO_PID_1: [(&str, &[&str]); 2] = [
 /// The kernel adds these to every network namespace when their modules are loaded. They have no address.
 const TUNNELS: [&str; 10] =
     ["tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"];
-/// Those that every runtime makes: null, zero, full, random, urandom, tty, and the terminals' two. The memory of the machine,
-/// its disks and its graphics cards have other numbers.
+/// The devices that every runtime makes: null, zero, full, random, urandom, tty, and the terminals' two. The machine's
+/// memory, disks and graphics cards have other numbers.
 const DEVICES: [(&str, &str); 8] = [
     ("/dev/null", "1 3"),
     ("/dev/zero", "1 5"),
@@ -99,7 +99,7 @@ pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
     missing
 }
 
-/// Whether every attack of the probe on PID 1 was refused. An attack that was not tried counts as successful.
+/// Sealed if every attack of the probe on PID 1 was refused. An attack that was not tried counts as successful.
 pub fn launcher(facts: &str) -> Launcher {
     let refused = |facts: &Facts| {
         WAYS_TO_PID_1.iter().all(|(key, names)| {

@@ -56,7 +56,7 @@ fn the_verdict_has_to_match() {
 }
 
 #[test]
-fn words_of_other_systems_and_languages_lead_to_the_same_rows() {
+fn messages_of_other_systems_and_languages_match_the_same_rows() {
     for (stderr, name) in [
         // As musl and macOS print it.
         ("wget: Name does not resolve", "names"),

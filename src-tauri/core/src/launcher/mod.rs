@@ -54,7 +54,7 @@ pub const OUT_DIR: &str = "out";
 /// How much longer than the run's own limit PID 1 lets a program live when nobody ends it from outside.
 const WATCHDOG_GRACE: Duration = Duration::from_secs(5);
 
-/// Begins every line of PID 1.
+/// The byte at the beginning of every line of PID 1.
 const MARK: u8 = 0x1e;
 
 /// A secret that the program cannot know before its end. See the head of this file.

@@ -53,7 +53,7 @@ pub struct Ending {
     pub peak_bytes: Option<u64>,
     pub oom_kills: u32,
     pub cpu: Duration,
-    /// How long PID 1 waited, after the program's end, for what the program left running.
+    /// How long PID 1 waited, after the program's end, for processes that it left running.
     pub linger: Duration,
 }
 

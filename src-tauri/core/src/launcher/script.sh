@@ -19,8 +19,8 @@ shift
 log=.sandtray.log
 printf '%4095s\n' '' >/tmp/$log
 exec 6<>/tmp/$log
-# The program is started by its path: by a name alone some builds of busybox run a tool within the shell that asks for
-# it, and the program would be as unreadable to itself as PID 1 is.
+# The program is started by its path: by a name alone, some builds of busybox run a tool inside the calling shell. Then
+# the program would be as unreadable to itself as PID 1 is.
 path_of() {
     path=
     IFS=:
@@ -85,7 +85,7 @@ program_ended() {
     case $state in *') Z '*) return 0 ;; esac
     return 1
 }
-# Ends everything but PID 1 when the time is over, for the case that the service is dead; the service itself is sooner.
+# Ends everything but PID 1 when the time is over, in case the service is dead; a living service is sooner.
 # Reads `SECONDS END` from descriptor 8. Two processes, so that none has to be started during a run: the first sleeps,
 # the second sees the first end. A program may have ended the first, so the second looks at the clock.
 watch_over() {
@@ -98,7 +98,7 @@ watch_over() {
         kill -9 -1
     } >/dev/null 3>&- 4<&- 5>&- 6>&- 7>&- 8<&- 9>&- &
 }
-# PID 1 itself waits for the program, so whatever the program signals, PID 1 sees its end.
+# PID 1 itself waits for the program, so it sees the program's end whatever the program signals.
 start_program() {
     # Without this the kernel might kill PID 1 when memory runs out.
     echo 1000 >&9

@@ -1,6 +1,7 @@
-# The first program of a container. It replaces itself by a copy of the same shell that may be executed and not read, and
-# gives that the launcher's script, "$1". The kernel refuses a program of the same user the memory, the descriptors and
-# the environment of such a process and of its forks, so what the launcher knows stays with it. The rest is for the script.
+# The first program of a container. It replaces itself by a copy of the same shell that may be executed and not read,
+# and gives that copy the launcher's script, "$1". The kernel refuses other programs of the same user the memory, the
+# descriptors and the environment of such a process and of its forks, so the launcher's secret stays with it. The other
+# arguments are for the script.
 script=$1
 shift
 unset PWD OLDPWD SHLVL

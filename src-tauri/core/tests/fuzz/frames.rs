@@ -33,7 +33,7 @@ fn stream(rng: &mut Rng, most: usize) -> Vec<u8> {
         match rng.u8(..6) {
             0 => stream.extend(bytes(rng, 300)),
             1 => stream.extend(b" \t\r\n"),
-            // Around the cap to the byte.
+            // Lengths around the cap, to the byte.
             2 => stream.extend(vec![b'x'; (most + rng.usize(..3)).saturating_sub(1)]),
             3 => stream.extend(vec![b'y'; size(rng, most * 3)]),
             _ => stream.extend(br#"{"jsonrpc":"2.0","id":1,"method":"hello"}"#),

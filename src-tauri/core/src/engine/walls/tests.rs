@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the probe said on Docker 20.10 with control groups version 1, where every wall held.
+/// The probe's output on Docker 20.10 with control groups version 1, where every wall held.
 const GOOD: &str = include_str!("../testdata/probe-docker-cgroup1.txt");
 
 /// The limits of that run.
@@ -44,7 +44,7 @@ fn tunnels_without_an_address_are_no_network() {
 }
 
 #[test]
-fn each_wall_is_missed_by_its_name() {
+fn each_missing_wall_is_named() {
     for (line, instead, words) in [
         ("status.Uid=65534 65534 65534 65534", "status.Uid=0 0 0 0\n", "programs do not run as an unprivileged user"),
         (
