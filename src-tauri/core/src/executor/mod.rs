@@ -129,7 +129,7 @@ struct Run<'a> {
     began: Option<Instant>,
     /// When the program ended; after that its files come.
     ended: Option<Instant>,
-    /// The program cannot know the nonce, so the trailer is from the launcher.
+    /// Whether the trailer is certainly from the launcher: the program cannot know the nonce.
     sealed: bool,
     report: Report,
     complete: bool,
