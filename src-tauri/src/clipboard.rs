@@ -1,5 +1,5 @@
 //! What the owner copies. The app hands it out, not the window: on X11 and Wayland whoever copied must be there when it is pasted.
-//! Programs wrote most of it, and a terminal obeys what is pasted into it: control characters stay behind.
+//! Programs wrote most of it, and a terminal obeys what is pasted into it, so control characters are removed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,7 +31,7 @@ impl Clipboard {
     }
 }
 
-/// Says how many characters were left out.
+/// Returns the number of characters that were removed.
 pub(crate) async fn copy(app: &Arc<App>, text: String) -> Result<usize, CommandError> {
     copyable(&text)?;
     let (text, left_out) = harmless(text);
@@ -49,7 +49,7 @@ fn copyable(text: &str) -> Result<(), CommandError> {
     if text.len() > MAX_COPY { Err(CommandError::new("too_large", "That is too much to copy.")) } else { Ok(()) }
 }
 
-/// The text without its control characters, C1 among them, and how many they were. What a line of text is made of stays.
+/// The text without its control characters, C1 among them, and how many there were. Line ends and tabs stay.
 fn harmless(mut text: String) -> (String, usize) {
     let mut left_out = 0;
     text.retain(|c| {
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_left_out_and_counted() {
+    fn control_characters_are_removed_and_counted() {
         let plain = "one\r\n\ttwo \u{20ac} \u{5e9}\u{5dc}\u{5d5}\u{5dd} \u{1f980}\n";
         assert_eq!(harmless(plain.into()), (plain.into(), 0));
         let pasted = "\u{1b}[201~rm -rf ~\n\u{9b}31m\u{9d}52;c;\u{7}a\u{8}\u{7f}\u{0}b\u{90}\u{3}";

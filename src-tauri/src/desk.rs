@@ -24,7 +24,7 @@ pub(crate) struct Desk {
     /// Ends the app: see [`crate::host`].
     pub(crate) quit: CancellationToken,
     pub(crate) views: Views,
-    /// When it was turned on, where nobody has seen that yet.
+    /// When it was turned on, until the owner has seen that.
     turned_on: watch::Sender<Option<u64>>,
     /// Where the next window goes first, when the tray opened it.
     next: Mutex<Option<Navigate>>,

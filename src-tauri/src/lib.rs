@@ -2,7 +2,7 @@
 //!
 //! One [`app::App`] holds what is shared. [`host`] starts and ends the service, [`picture`] keeps the latest picture of it up to
 //! date, [`tray`] and the window's subscription read it; nobody else keeps state. The window is a program of its own: [`window`]
-//! starts it, and [`link`] is what the two say to each other. Pictures that programs wrote are decoded in a process of their own:
+//! starts it, and [`link`] is what the two say to each other. Pictures of programs are decoded in a separate process:
 //! [`thumbnail`].
 
 pub mod dto;

@@ -47,7 +47,7 @@ const TURNED_ON: &str = "It was turned on: see when";
 pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
     let works = snapshot.service == ServiceView::Here;
     let mut items = vec![Item::Words(words(snapshot)), Item::Switch { on: snapshot.enabled && works, works }];
-    // Only the window takes this away: whatever is on the bus can press what is here.
+    // Only the window removes this entry: any program on the bus can press what is in the menu.
     if snapshot.turned_on_ms.is_some() {
         items.push(Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() });
     }

@@ -1,12 +1,12 @@
-//! Where the page may go: nowhere but where it is from. A link that is dropped on the window, an address that a script sets, a window
-//! that it opens and a download all end here.
+//! Keeps the page where it is. A link that is dropped on the window, an address that a script sets, a window that it
+//! opens and a download are all refused here.
 
 use tauri::Url;
 use tauri::webview::NewWindowResponse;
 use tauri::{Manager, WebviewWindowBuilder, Wry};
 use tracing::warn;
 
-/// As tauri names its own pages: `tauri://localhost`, and on Windows `http://tauri.localhost`.
+/// The addresses of tauri's own pages: `tauri://localhost`, and on Windows `http://tauri.localhost`.
 const SCHEME: &str = "tauri";
 const HOST: &str = "localhost";
 const HOST_ON_WINDOWS: &str = "tauri.localhost";
@@ -19,7 +19,7 @@ pub(crate) fn guarded<'a, M: Manager<Wry>>(
         .on_navigation(move |url| {
             let ours = is_ours(url) || dev_server.as_ref().is_some_and(|server| server.origin() == url.origin());
             if !ours {
-                warn!(scheme = url.scheme(), "the page was to go elsewhere, and stays");
+                warn!(scheme = url.scheme(), "refused to leave the page");
             }
             ours
         })
@@ -39,7 +39,7 @@ fn is_ours(url: &Url) -> bool {
 mod tests {
     #[cfg(not(windows))]
     #[test]
-    fn the_page_stays_where_it_is_from() {
+    fn only_the_apps_own_pages_are_allowed() {
         let ours = |url: &str| super::is_ours(&url.parse().unwrap());
         assert!(ours("tauri://localhost/") && ours("tauri://localhost/index.html#runs"));
         for elsewhere in [

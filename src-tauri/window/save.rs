@@ -16,11 +16,11 @@ use tauri_plugin_dialog::DialogExt;
 
 use crate::LABEL;
 
-/// Of a suggested name. No folder takes more than 255 bytes, and a letter is up to four.
+/// Most bytes of a suggested name. No folder takes more than 255, and a letter is up to four.
 const NAME_CHARS: usize = 60;
-/// Where nothing of a name is left.
+/// The name if nothing of it is left.
 const NAMELESS: &str = "file";
-/// Files of these names are devices on Windows, whatever their ending.
+/// Files with these names are devices on Windows, whatever their extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
 /// Asks where, and writes it there; the page hears whether the owner thought better of it.
@@ -49,8 +49,8 @@ fn bytes(file: &RawValue) -> Result<Vec<u8>, CommandError> {
     STANDARD.decode(base64).map_err(not_saved)
 }
 
-/// A name for the dialog, made of the one that a program chose: of its last part, what can be seen, without what hides a file, what
-/// is an option to other programs, and what means something else on another system.
+/// A name for the dialog, made from the one that a program chose. It is its last part, limited to visible characters,
+/// without anything that hides a file, is an option to other programs, or has a meaning on another system.
 fn suggestion(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let (stem, ending) = match last.rsplit_once('.') {
@@ -74,7 +74,8 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || port("COM") || port("LPT")
 }
 
-/// Whole or not at all: beside it first, and then in its place. A link that is there is replaced, and not followed.
+/// Writes the file whole or not at all: first beside its place, then into it. An existing link is replaced, and not
+/// followed.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     beside(path, bytes).map_err(not_saved)
 }
@@ -82,7 +83,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::Builder::new();
-    // As any file that the owner makes: what others may do is the owner's umask to say.
+    // With the rights of any file that the owner makes: the owner's umask decides what others may do.
     #[cfg(unix)]
     let file_mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     #[cfg(unix)]

@@ -50,7 +50,8 @@ ready_or_dead() { [ -s "$home/ready" ] || ! kill -0 "$service"; }
 settled() { ! "$sandtray" status | grep -q '^Looking for an engine'; }
 stopped() { ! kill -0 "$service"; }
 
-# Of each container on the engine, which start of which service it belongs to. Nothing where there is no docker command.
+# For each container on the engine, the start of the service that it belongs to. Prints nothing without a docker
+# command.
 instances() {
   docker ps -a --filter label=sandtray.instance --format '{{.Label "sandtray.instance"}}' 2>/dev/null || true
 }
@@ -158,7 +159,7 @@ typed "status"
 "$sandtray" status | indented
 
 title "Stopping the service"
-# Those of this start: nobody had them before it.
+# The containers of this start: those whose start was not there before.
 ours=$(comm -13 <(echo "$before") <(instances | sort -u))
 stop_service
 if [ -n "$ours" ]; then

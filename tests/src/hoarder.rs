@@ -1,4 +1,4 @@
-//! A client process that is not kind (`src/bin/hoard.rs` says what it does), and what it says of its connections.
+//! A client process that hoards resources (`src/bin/hoard.rs` says how), and its reports on its connections.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -22,7 +22,7 @@ impl Hoarder {
         Self::of(Command::new(program), socket, mode, connections)
     }
 
-    /// Another user's, which takes root.
+    /// Started as another user, which needs root.
     pub fn start_as(uid: u32, program: &str, socket: &Path, mode: &str, connections: usize) -> Self {
         let mut command = Command::new(program);
         command.uid(uid).current_dir("/");
@@ -45,7 +45,7 @@ impl Hoarder {
         Self { said, _stdin: stdin, _process: process }
     }
 
-    /// How many lines begin so.
+    /// How many lines begin with these words.
     pub fn said(&self, words: &str) -> usize {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.iter().filter(|line| line.starts_with(words)).count()

@@ -81,9 +81,9 @@ async fn a_pull_shows_its_progress_and_ends_at_one() {
     assert!(last.total_bytes >= LAYER_BYTES as u64 && last.downloaded_bytes == last.total_bytes, "{last:?}");
 }
 
-/// That it ends with the engine can be seen where one may be stopped; here, that nothing else ends it.
+/// That the watch ends with the engine is tested where an engine may be stopped; here, that nothing else ends it.
 #[tokio::test]
-async fn an_engine_lets_itself_be_watched_and_knows_itself_again() {
+async fn an_engine_can_be_watched_and_keeps_its_fingerprint() {
     let engine = engine().await;
     let before = engine.info().await.unwrap();
     let watched = tokio::time::timeout(std::time::Duration::from_secs(3), engine.watch()).await;

@@ -135,7 +135,7 @@ const PLACES: &[(&str, &[&str], &[&str])] = &[
             "engine/docker/errors.rs",
             // The folder of the socket, its lock, and the socket itself.
             "ipc/unix.rs",
-            // Of a peer: what the kernel says of it in /proc.
+            // Facts about a peer from the kernel, in /proc.
             "ipc/process.rs",
         ],
     ),

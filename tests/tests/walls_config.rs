@@ -38,7 +38,7 @@ async fn every_wall_holds_as_the_probe_sees_it_in_each_language() {
     for language in Language::ALL {
         let ran = run(probing(walled(language)), b"").await;
         assert_eq!(walls::missing(&ran.stdout, &limits()), Vec::<String>::new(), "{language}: {ran:?}");
-        // Here the probe is PID 1, and has itself.
+        // Here the probe is PID 1, so it reads its own files.
         assert_eq!(walls::launcher(&ran.stdout), walls::Launcher::Readable, "{language}");
         assert_eq!(ran.stderr, "", "{language}");
     }
@@ -59,9 +59,9 @@ async fn what_programs_are_for_works_in_each_language() {
     }
 }
 
-/// With the engine's own ideas of what is to be hidden and filtered in place of ours.
+/// With the engine's own defaults for hidden paths and the filter in place of ours.
 #[tokio::test]
-async fn what_programs_ask_their_machine_has_the_same_answer_behind_the_walls() {
+async fn questions_about_the_machine_have_the_same_answer_behind_the_walls() {
     for (language, program) in [
         (Language::Python, &program!("machine.py")[..]),
         (Language::Javascript, program!("machine.js")),
@@ -145,16 +145,16 @@ async fn nothing_of_the_host_can_be_seen() {
 }
 
 #[tokio::test]
-async fn no_disk_driver_or_device_has_a_name_in_here() {
+async fn no_disk_driver_or_device_is_named_in_a_container() {
     let said = attacked(walled(Language::Python), program!("sysfs.py"), "").await;
     let needed = json!({ "limits": true, "cpus": true, "cpuinfo": true, "random": true });
     assert_eq!(said, json!({ "succeeded": [], "needed": needed }));
 }
 
 #[tokio::test]
-async fn a_terminal_of_ones_own_is_nothing_but_a_terminal() {
+async fn a_programs_own_terminal_is_only_a_terminal() {
     let said = attacked(walled(Language::Python), program!("terminal.py"), "").await;
-    // A terminal that nobody has given a size says 0 0.
+    // A terminal without a set size reports 0 0.
     let works = json!({ "size": [40, 120], "key": "k", "child": ["0", "0", "terminal"], "exit": 0 });
     assert_eq!(said, json!({ "succeeded": [], "works": works }));
 }
@@ -233,7 +233,7 @@ async fn without_walls_the_same_programs_succeed() {
     let said = attacked(without(|_, host| host.masked_paths = Some(Vec::new())), program!("sysfs.py"), "").await;
     assert!(succeeded(&said, "listed: /sys/devices/") && succeeded(&said, "read: /proc/misc"), "{said}");
 
-    // A plain shell as PID 1, and the program its child: there the attacks on the launcher succeed.
+    // A plain shell as PID 1, and the program as its child: there the attacks on the launcher succeed.
     let program = program!("pid1.py");
     let config = storing(walled(Language::Python), program, "main.py", &["sh", "-c", "python3 main.py; :"]);
     let said: Value = serde_json::from_str(&run(config, program).await.stdout).unwrap();
@@ -291,7 +291,7 @@ async fn the_probe_misses_each_wall_that_is_not_there() {
         (|_, host| host.ulimits = None, &["the limits of a single process are not enforced"]),
         (|config, _| config.hostname = None, &["the host's name can be seen"]),
         (|_, host| host.masked_paths = Some(Vec::new()), &["what tells of the machine's devices can be read"]),
-        // One of many.
+        // One of the many paths.
         (
             |_, host| host.masked_paths.as_mut().unwrap().retain(|path| path != "/sys/devices"),
             &["what tells of the machine's devices can be read"],

@@ -85,7 +85,7 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     let mut screen = Screen::new(json);
     let followed = follow(&mut client, id, &mut ctrl_c, &mut screen).await;
     if !matches!(followed, Ok(Some(_))) {
-        // What is to be told is why the run was not followed to its end.
+        // The error to report is why the run was not followed to its end, and not this one.
         let _ = screen.restore();
     }
     let Some(reply) = followed? else {
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// Tells of each file that could not be saved, and fails where there is one.
+/// Reports each file that could not be saved, and fails if there is one.
 fn save(files: &Value, folder: &Path, force: bool, quiet: bool) -> Result<(), Failure> {
     let saved = crate::save::save(files, folder, if force { Existing::Replace } else { Existing::Keep })?;
     if saved.number > 0 && !quiet {
@@ -260,7 +260,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Whatever came of the run, the terminal is as it was.
+    /// However the run went, the terminal is restored.
     fn restore(&mut self) -> Result<(), Failure> {
         for (is_stderr, cleaner) in [(false, &mut self.stdout.cleaner), (true, &mut self.stderr.cleaner)] {
             let rest = cleaner.as_mut().map_or_else(String::new, Cleaner::end);

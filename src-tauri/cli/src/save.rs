@@ -1,6 +1,6 @@
-//! Saving what a program returned under a folder of the owner's choice. Names and contents are the program's word: nothing is
-//! written outside the folder, no symbolic link below it is followed, nothing that is there is replaced unasked, and no
-//! hidden name is made, since tools obey what such files say (`.git/config`, `.envrc`, `.vscode/tasks.json`).
+//! Saves the files that a program returned under a folder of the owner's choice. Names and contents are untrusted.
+//! Nothing is written outside the folder, no symbolic link below it is followed, no existing file is replaced without
+//! `--force`, and no hidden name is made, since tools obey such files (`.git/config`, `.envrc`, `.vscode/tasks.json`).
 
 use std::fmt;
 use std::io;
@@ -20,11 +20,11 @@ use crate::format::count;
 #[cfg_attr(not(unix), path = "save/windows.rs")]
 mod place;
 
-/// What becomes of a file that is there already.
+/// How to treat a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
     Keep,
-    /// The name gets a new file in one step; what it was a name of is not written to.
+    /// The name gets a new file in one step; the old file or link target is not written to.
     Replace,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Refused {
 }
 
 impl Saved {
-    /// None where all were saved.
+    /// None if all were saved.
     pub(crate) fn failure(&self, folder: &Path) -> Option<Failure> {
         if self.refused.is_empty() {
             return None;
@@ -80,7 +80,7 @@ impl Saved {
     }
 }
 
-/// Saves the files of a reply, each of them or not at all. Fails where the folder cannot be made.
+/// Saves the files of a reply, each whole or not at all. Fails if the folder cannot be made.
 pub(crate) fn save(files: &Value, folder: &Path, existing: Existing) -> Result<Saved, Failure> {
     let mut saved = Saved::default();
     let Some(files) = files.as_object().filter(|files| !files.is_empty()) else { return Ok(saved) };
@@ -107,7 +107,8 @@ fn save_one(name: &str, content: &Value, folder: &Path, existing: Existing) -> R
     })
 }
 
-/// A dot makes a name hidden. Some file systems pass over characters that take no room, and so would name `.git` by them.
+/// A dot makes a name hidden. Some file systems ignore invisible characters, and so would treat a name with them as
+/// `.git`.
 fn is_hidden_component(component: &str) -> bool {
     component.chars().find(|c| !is_hidden(*c)) == Some('.')
 }
@@ -124,7 +125,7 @@ fn last(name: &FileName) -> &str {
     name.as_str().rsplit('/').next().unwrap_or(name.as_str())
 }
 
-/// Where it is written before it takes its name. No program can know it, and none that is returned is hidden.
+/// The name of the draft, before the file takes its own name. A program cannot know it, and no returned file is hidden.
 fn draft() -> String {
     format!(".sandtray-{}.part", Uuid::new_v4().simple())
 }

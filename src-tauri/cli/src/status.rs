@@ -72,7 +72,7 @@ fn image(image: &Value) -> Vec<String> {
         Some("failed") => format!("could not be fetched ({})", word(&image["error"]["reason"]).replace('_', " ")),
         _ => "not known".into(),
     };
-    // Which version it is, unless its name says so.
+    // The version's digest, unless the image's name includes it.
     let digest = match word(&image["image"]) {
         name if name.contains('@') => String::new(),
         _ => word(&image["digest"]),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_has_to_know_of_an_engine_stands_below_it() {
+    fn an_engines_warning_is_below_it() {
         let endpoint = json!({ "url": "tcp://10.0.0.1:2375", "found": "Sandtray's settings" });
         let ready = json!({ "state": "ready", "name": "Docker", "version": "27.0", "endpoint": endpoint, "warning": "In clear.\u{9d}" });
         assert_eq!(

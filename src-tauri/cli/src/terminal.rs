@@ -1,4 +1,4 @@
-//! Words that others chose, made fit for a terminal.
+//! Makes foreign text safe for a terminal.
 
 mod cleaner;
 mod looks;
@@ -16,14 +16,14 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// A value as standard output is to have it: exact in a file or a pipe, and on a terminal the same value in JSON's own escapes
-/// wherever a character could do more than print.
+/// A value for standard output: exact in a file or a pipe. On a terminal it is the same value, with JSON escapes for
+/// characters that could do more than print.
 pub(crate) fn json(value: &Value) -> String {
     let text = value.to_string();
     if std::io::stdout().is_terminal() { escaped(&text) } else { text }
 }
 
-/// What is hidden stands inside strings: JSON has nothing of the kind between them.
+/// Such characters only occur inside strings: JSON has none between them.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn json_for_a_terminal_is_the_same_value_without_a_character_that_does_more_than_print() {
+    fn json_for_a_terminal_is_the_same_value_in_printable_characters() {
         let hostile: String =
             ('\0'..='\u{ff}').chain("\u{200b}\u{202e}\u{2066}\u{feff}\u{e0041}\u{fffd}😀\\\"".chars()).collect();
         let value = serde_json::json!({ &hostile: [&hostile, "\\\u{9b}", 1.5, null] });

@@ -46,7 +46,7 @@ impl Desk {
         finish(self.command(args)).await
     }
 
-    /// All that it shows where both of its streams are a terminal, which puts a carriage return before each line end.
+    /// Everything shown if both streams are a terminal, which puts a carriage return before each line end.
     async fn on_a_terminal(&self, args: &[&str]) -> String {
         let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
         let mut words = vec![quoted(env!("CARGO_BIN_EXE_sandtray"))];
@@ -56,7 +56,7 @@ impl Desk {
         command.args(["-qefc", &words.join(" "), "/dev/null"]).current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let shown = finish(command).await.stdout;
-        // One that a program ended with both has two of them.
+        // A line that a program ended with both has two of them.
         let shown = String::from_utf8(shown).expect("UTF-8 on the terminal");
         let lines = shown.replace("\r\r\n", "\n").replace("\r\n", "\n");
         assert!(!lines.contains('\r'), "{lines:?}");
@@ -155,7 +155,7 @@ async fn everything_that_is_asked_reaches_the_service() {
     assert_eq!(files, [("d/x", b"\xff\x00".as_slice()), ("in.txt", b"input")]);
 }
 
-/// What a program, a client or a file name may try on whoever looks.
+/// Text with which a program, a client or a file name may try to deceive a reader.
 const HOSTILE: &str =
     "a\rb\u{9b}2Jc\u{9d}52;c;cm0=\u{9c}d\u{202e}e\u{200b}\u{feff}f\u{7f}\u{85}g\u{90}h\u{9c}\u{2066}i\u{e0041}j";
 
@@ -188,7 +188,7 @@ fn live_with_label(label: &str) -> sandtray_core::event::LiveRun {
 }
 
 #[tokio::test]
-async fn what_a_program_prints_on_a_terminal_moves_and_hides_nothing() {
+async fn output_on_a_terminal_moves_and_hides_nothing() {
     let desk = Desk::new();
     let shown = desk.on_a_terminal(&["run", "-l", "py", "-c", &format!("say {HOSTILE}")]).await;
     assert_eq!(shown, "a\nbcdefgij");
@@ -201,7 +201,7 @@ async fn what_a_program_prints_on_a_terminal_moves_and_hides_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_there_is_not_replaced_without_being_asked() {
+async fn existing_files_are_not_replaced_without_force() {
     let desk = Desk::new();
     fs::create_dir(desk.path("kept")).unwrap();
     fs::write(desk.path("kept/big"), "mine").unwrap();
@@ -347,8 +347,8 @@ async fn a_program_comes_from_stdin_too() {
     assert_eq!(desk.product.specs()[0].language, Language::Shell);
 }
 
-/// What listens there says one line that is not a message of ours, and takes what it is sent.
-async fn told_by_somebody_else(bytes: usize) -> (i32, String, String) {
+/// A foreign program listens there. It sends one line that is no message of ours, and reads its input.
+async fn told_by_a_stranger(bytes: usize) -> (i32, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("s");
     let listener = tokio::net::UnixListener::bind(&socket).unwrap();
@@ -356,7 +356,7 @@ async fn told_by_somebody_else(bytes: usize) -> (i32, String, String) {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut line = vec![b'x'; bytes];
         line.push(b'\n');
-        // It may be gone before it has all of it.
+        // The client may be gone before it has read all of it.
         let _ = stream.write_all(&line).await;
         stream
     });
@@ -368,9 +368,9 @@ async fn told_by_somebody_else(bytes: usize) -> (i32, String, String) {
 }
 
 #[tokio::test]
-async fn an_answer_longer_than_a_message_may_be_is_not_read() {
-    let (code, _, stderr) = told_by_somebody_else(MAX_FRAME + 1).await;
+async fn an_answer_longer_than_the_limit_is_not_read() {
+    let (code, _, stderr) = told_by_a_stranger(MAX_FRAME + 1).await;
     assert_eq!((code, stderr.contains("too long to be read")), (125, true), "{stderr}");
-    let (code, _, stderr) = told_by_somebody_else(MAX_FRAME).await;
+    let (code, _, stderr) = told_by_a_stranger(MAX_FRAME).await;
     assert_eq!((code, stderr.contains("doesn't speak as Sandtray does")), (125, true), "{stderr}");
 }

@@ -1,9 +1,10 @@
-//! How many bytes the service keeps for its clients: messages and programs that came in, results that are to go out. It
-//! counts and refuses; whoever keeps something holds a [`Hold`] for as long. Knows neither runs nor sockets.
+//! Limits on the bytes that the service keeps for its clients: messages and programs that came in, and results that are
+//! to go out. It counts and refuses. The owner of kept bytes holds a [`Hold`] for as long. Knows neither runs nor
+//! sockets.
 //!
-//! Three parts, so that no kind of hoarding takes the room of another, and in each part a share of one client process,
-//! so that no program takes the room of others. What is small (a message of 256 KiB, a program of 64 KiB) is not counted:
-//! it is bounded by the number of connections and of runs.
+//! There are three parts, so that one kind of use cannot exhaust another. Each part has a share per client process, so
+//! that one program cannot exhaust the others. Small items (a message up to 256 KiB, a program up to 64 KiB) are not
+//! counted: the numbers of connections and of runs bound them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -12,21 +13,21 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Messages while they come in, and the programs, files and stdin of runs until they end. A long message takes room for the
-/// longest there may be, since nobody knows yet how long it is.
+/// Messages while they come in, and the programs, files and stdin of runs until they end. A long message reserves the
+/// maximum length, since its own length is not known yet.
 pub const COMING: usize = 96 << 20;
 pub const COMING_OF_ONE: usize = 48 << 20;
-/// Results that batches keep until their last run has ended. What has no room is left out, and its client told.
+/// Results that batches keep until their last run has ended. A result without room is left out, and its client is told.
 pub const KEPT: usize = 64 << 20;
 pub const KEPT_OF_ONE: usize = 32 << 20;
-/// Results and other replies that their client has not taken yet. A run that goes on cannot be refused its result, so the
-/// bound is on beginning: past its share, none of that client's runs starts. Beyond it are the results of those that run.
+/// Results and other replies that their client has not read yet. A run under way cannot be refused its result, so the
+/// bound is on starts: past its share, no run of that client starts. The results of runs under way may exceed it.
 pub const GOING: usize = 96 << 20;
 pub const GOING_OF_ONE: usize = 16 << 20;
-/// From here on only those start whose client has taken all that was sent to it.
+/// From here on, only runs of clients without unread replies start.
 const SCARCE: usize = GOING / 2;
 
-/// The service's. Cheap to clone.
+/// The budget of the whole service. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Budget(Arc<Shared>);
 
@@ -36,9 +37,9 @@ struct Shared {
     kept: Ledger,
     going: Ledger,
     accounts: AtomicU64,
-    /// Room came free for what comes in.
+    /// Notified when room for incoming bytes is freed.
     room: Notify,
-    /// Whether somebody waits for replies to be taken: then a taken one is told.
+    /// Whether a waiter wants to hear of each reply that a client has read.
     watched: AtomicBool,
     taken: Notify,
 }
@@ -58,7 +59,7 @@ impl Default for Shared {
 }
 
 impl Budget {
-    /// For one client process, however many connections it has.
+    /// The account of one client process, for all its connections.
     pub fn account(&self) -> Account {
         Account(Arc::new(Inner {
             shared: Arc::clone(&self.0),
@@ -71,18 +72,18 @@ impl Budget {
         }))
     }
 
-    /// Whether [`Budget::taken`] is waited for. Set before the last look at what may start.
+    /// Whether there is a waiter in [`Budget::taken`]. Set before the last check of what may start.
     pub fn watch(&self, wanted: bool) {
         self.0.watched.store(wanted, SeqCst);
     }
 
-    /// Resolves when a client has taken something, while that is watched. For one waiter. Cancel-safe.
+    /// Resolves when a client has read something, while watched. For one waiter. Cancel-safe.
     pub async fn taken(&self) {
         self.0.taken.notified().await;
     }
 }
 
-/// What one client process has of the budget. Cheap to clone; all clones are one account.
+/// The share of one client process in the budget. Cheap to clone; all clones are one account.
 #[derive(Debug, Clone)]
 pub struct Account(Arc<Inner>);
 
@@ -91,7 +92,7 @@ struct Inner {
     shared: Arc<Shared>,
     number: u64,
     born: Instant,
-    /// Microseconds from then to the next turn that nobody has.
+    /// Microseconds from `born` to the next free turn.
     turns_until: AtomicU64,
     coming: Ledger,
     kept: Ledger,
@@ -109,12 +110,12 @@ impl Account {
         Hold(Some(Arc::new(held)))
     }
 
-    /// Waits until there is room for so much that comes in. Whoever calls it says for how long. Cancel-safe.
+    /// Waits until there is room for `bytes` of incoming data. The caller sets the timeout. Cancel-safe.
     pub async fn room(&self, bytes: usize) -> Hold {
         let hold = self.hold();
         loop {
             let mut freed = std::pin::pin!(self.0.shared.room.notified());
-            // Before the look, so that what comes free in between is not missed.
+            // Enabled before the check, so that room freed in between is not missed.
             freed.as_mut().enable();
             if hold.coming(bytes) {
                 return hold;
@@ -123,7 +124,7 @@ impl Account {
         }
     }
 
-    /// Waits for a turn of this client process, which has one in so much time.
+    /// Waits for a turn. The client process has one turn per `every`.
     async fn turn(&self, every: Duration) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let now = micros(self.0.born.elapsed());
@@ -134,12 +135,12 @@ impl Account {
         }
     }
 
-    /// Whether this client could hold more that comes in, if there were room for all.
+    /// Whether this client holds less than half of its own share of incoming data.
     pub fn has_room(&self) -> bool {
         self.0.coming.now() < self.0.coming.most / 2
     }
 
-    /// Whether more may be begun that ends in a reply to this client.
+    /// Whether another run or call may start whose reply goes to this client.
     fn may_begin(&self) -> bool {
         let (own, all) = (self.0.going.now(), self.0.shared.going.now());
         match own {
@@ -192,8 +193,8 @@ enum Part {
     Going,
 }
 
-/// What is kept for one message, run or reply. The last clone gives it back. Without an account it counts nothing: the
-/// owner's own runs.
+/// The bytes kept for one message, run or reply. Dropping the last clone frees them. Without an account nothing is
+/// counted: that is for the owner's own runs.
 #[derive(Debug, Clone, Default)]
 pub struct Hold(Option<Arc<Held>>);
 
@@ -206,29 +207,30 @@ struct Held {
 }
 
 impl Hold {
-    /// The client process, by a number of its own; none for the owner.
+    /// The number of the client process's account; none for the owner.
     pub fn account(&self) -> Option<u64> {
         self.0.as_ref().map(|held| held.account.0.number)
     }
 
-    /// Waits for a turn of the client process, which has one in so much time: for what costs more than it says.
+    /// Waits for a turn of the client process, one per `every`. For requests whose cost does not show in their size.
     pub async fn turn(&self, every: Duration) {
         if let Some(held) = &self.0 {
             held.account.turn(every).await;
         }
     }
 
-    /// So much of it came in and is kept. Less is always granted; false where there is no room for more.
+    /// Sets the incoming bytes that are kept. A smaller number is always granted; false if there is no room for more.
     pub fn coming(&self, bytes: usize) -> bool {
         self.set(Part::Coming, bytes)
     }
 
-    /// So much is kept by a batch that is not over. False where there is no room for more.
+    /// Sets the bytes that an unfinished batch keeps. False if there is no room for more.
     pub fn keeps(&self, bytes: usize) -> bool {
         self.set(Part::Kept, bytes)
     }
 
-    /// What came in is used up, what was kept is part of the reply, and so much waits to be taken.
+    /// Sets the bytes that wait to be read by the client. Frees the other two parts: the input is used up, and kept
+    /// results are part of the reply.
     pub fn going(&self, bytes: usize) {
         let Some(held) = &self.0 else { return };
         held.account.0.going.force(bytes);
@@ -239,12 +241,12 @@ impl Hold {
         held.release(Part::Kept);
     }
 
-    /// Whether what it is for may begin: its client has taken enough of what was sent to it.
+    /// Whether the run may start: its client has read enough of its replies.
     pub fn may_begin(&self) -> bool {
         self.0.as_ref().is_none_or(|held| held.account.may_begin())
     }
 
-    /// By one holder at a time.
+    /// One holder at a time may call this.
     fn set(&self, part: Part, bytes: usize) -> bool {
         let Some(held) = &self.0 else { return true };
         let now = held.part(part).load(SeqCst);
@@ -299,7 +301,7 @@ impl Ledger {
         self.held.fetch_update(SeqCst, SeqCst, room).is_ok()
     }
 
-    /// Past the bound, if need be.
+    /// May go past the bound.
     fn force(&self, bytes: usize) {
         self.held.fetch_add(bytes, SeqCst);
     }

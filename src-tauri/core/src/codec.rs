@@ -1,5 +1,5 @@
-//! Frames: one message a line. Bounded memory whatever the other side sends, bounded time whatever it does not send or take;
-//! a line too long costs that line only.
+//! Frames: one message a line. Memory is bounded whatever the other side sends; time is bounded even if it sends or
+//! reads nothing. A line too long costs that line only.
 
 mod pace;
 
@@ -14,19 +14,19 @@ use crate::budget::{Account, Hold};
 pub use pace::MIN_RATE;
 use pace::Pace;
 
-/// A request at its greatest (5 MB of files and 5 MB of stdin in base64, 1 MB of code) fits, and so does every reply: the
-/// settings allow no limits with which one would not.
+/// The largest request (5 MB of files and 5 MB of stdin in base64, 1 MB of code) fits. So does every reply: the
+/// settings allow no limits that would make one larger.
 pub const MAX_FRAME: usize = 16 << 20;
 const READ_AHEAD: usize = 64 << 10;
 /// A line longer than this takes its memory with it: an idle connection must not keep room for the longest it ever read.
-/// Up to here a line needs no room of the budget.
+/// A line up to this length needs no room of the budget.
 const KEPT: usize = 256 << 10;
-/// Of a line that there is no room for, so much is handed on: its request's id is mostly in it.
+/// Bytes handed on of a line without room. The request's id is mostly among them.
 const BEGINNING: usize = 4 << 10;
-/// How long a line waits for room before it is skipped. Its client may wait in a write meanwhile.
+/// How long a line waits for room before it is skipped. Its client may block in a write meanwhile.
 pub const ROOM_WAIT: Duration = Duration::from_secs(5);
 
-/// A frame that is begun and does not go on is given up after this: see [`MIN_RATE`].
+/// A frame that has begun and makes no progress is given up after this: see [`MIN_RATE`].
 pub const READ_STALL: Duration = Duration::from_secs(30);
 /// A reader that takes nothing for this long is stuck.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub enum Frame {
     Line(Bytes),
     /// A line passed the cap. Told once, as soon as it is known; what is left of the line is skipped.
     TooLong,
-    /// A long line had no room in the budget in time; this is its beginning, the rest is skipped.
+    /// A long line got no room in the budget in time. This is its beginning; the rest is skipped.
     NoRoom(Bytes),
 }
 
@@ -52,20 +52,20 @@ pub struct Frames<R> {
     skipping: bool,
     ended: bool,
     most: usize,
-    /// Of a client, whose long lines need room and whose lines must not stand still.
+    /// Set for a client: its long lines need room, and its lines must make progress.
     client: Option<Client>,
 }
 
 #[derive(Debug)]
 struct Client {
     account: Account,
-    /// For the line that comes in, once it is long.
+    /// The room of the incoming line, once it is long.
     room: Option<Hold>,
-    /// For the line that was cut last.
+    /// The room of the line that was cut last.
     cut: Option<Hold>,
-    /// Of a line that is begun.
+    /// The pace of a line that has begun.
     pace: Option<Pace>,
-    /// Until when the line may wait for room.
+    /// The time until which the line may wait for room.
     room_by: Option<Instant>,
 }
 
@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self { reader, buffer: BytesMut::new(), scanned: 0, skipping: false, ended: false, most, client: None }
     }
 
-    /// Of somebody who is not trusted to be quick, or few.
+    /// For a peer that may be slow, or one of many.
     pub fn of_client(reader: R, account: Account) -> Self {
         let client = Client { account, room: None, cut: None, pace: None, room_by: None };
         Self { client: Some(client), ..Self::new(reader) }
@@ -90,7 +90,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     ///
     /// # Errors
     ///
-    /// The stream's own, and `TimedOut` where a client's line is begun and moves too slowly.
+    /// The stream's own, and `TimedOut` if a client's line has begun and moves too slowly.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         if let Some(client) = &mut self.client {
             client.cut = None;
@@ -113,16 +113,16 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// What the frame that came last holds of the budget. Left alone it is given back when the next one is asked for.
+    /// The budget that the last frame holds. If it is not taken, it is freed when the next frame is asked for.
     pub fn take_hold(&mut self) -> Option<Hold> {
         self.client.as_mut()?.cut.take()
     }
 
-    /// Gives the beginning of a line that has become long and finds no room, and skips the rest of it.
+    /// If a line has become long and there is no room, returns its beginning and skips the rest.
     async fn without_room(&mut self) -> Option<Bytes> {
         let client = self.client.as_mut()?;
         if self.skipping || self.buffer.len() < KEPT {
-            // A long line of white space has come and gone.
+            // A long line of white space was dropped.
             client.room = None;
             return None;
         }
@@ -132,7 +132,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         let by = *client.room_by.get_or_insert_with(|| Instant::now() + ROOM_WAIT);
         let room = timeout_at(by, client.account.room(self.most)).await;
         client.room_by = None;
-        // That it had to wait is not its client's doing.
+        // The wait for room does not count against the client.
         client.pace = None;
         match room {
             Ok(room) => {
@@ -154,7 +154,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             return self.reader.read_buf(&mut self.buffer).await;
         };
         if !begun {
-            // This may wait for ever.
+            // No frame has begun, so this may wait for ever.
             client.pace = None;
             return self.reader.read_buf(&mut self.buffer).await;
         }
@@ -213,7 +213,7 @@ fn trimmed(line: Bytes) -> Option<Frame> {
 ///
 /// # Errors
 ///
-/// The writer's own, and `TimedOut` once it moved by less than [`MIN_RATE`] over a stretch of `stall`.
+/// The writer's own, and `TimedOut` if it moved slower than [`MIN_RATE`] over a stretch of `stall`.
 pub async fn write_frame<W: AsyncWrite + Unpin>(writer: &mut W, mut bytes: &[u8], stall: Duration) -> io::Result<()> {
     let mut pace = Pace::begin(stall);
     while !bytes.is_empty() {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::run::{Captured, Overflow};
 
-/// What one stream may bring in all, most of it thrown away, before its run ends. Reading costs the engine and this
-/// service CPU time that counts against no limit of the run.
+/// The most bytes of one stream, mostly discarded, before its run ends. Reading them costs the engine and this service
+/// CPU time that counts against no limit of the run.
 const MAX_PRODUCED: u64 = 256 << 20;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Collector {
         self.tail.extend(rest);
     }
 
-    /// Whether the stream passed its cap, or the bound on what may be thrown away, and the run must end for it.
+    /// Whether the run must end: the stream passed its cap, or the bound on discarded bytes.
     pub fn is_fatal(&self) -> bool {
         match self.overflow {
             Overflow::Kill => self.is_over(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_thrown_away_has_an_end() {
+    fn discarded_output_is_bounded() {
         let megabyte = vec![b'x'; 1 << 20];
         let mut collector = Collector::new(10, Overflow::Truncate);
         for _ in 0..256 {

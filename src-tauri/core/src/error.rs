@@ -21,7 +21,7 @@ pub enum RunError {
     /// `own`: those that wait are all of this client, and it may have no more of them; others are not refused.
     #[error("{}", full(*waiting, *own))]
     QueueFull { waiting: usize, own: bool, retry_after: Duration },
-    /// `own`: what is kept is for this client, and it may have no more of it; others are not refused.
+    /// `own`: this client's share is full; others are not refused.
     #[error("{}", no_room(*own))]
     NoRoom { own: bool },
     #[error("Sandtray is shutting down.")]

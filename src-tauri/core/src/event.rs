@@ -28,10 +28,10 @@ pub struct ImageStatus {
     pub image: String,
     #[serde(flatten)]
     pub state: ImageState,
-    /// Which wall the engine was seen not to hold around its programs: none runs in it.
+    /// The wall that the probe found missing in this image: nothing runs in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,
-    /// Whether its programs can read PID 1 of their containers, once that was tried.
+    /// Whether its programs can read PID 1 of their containers, once tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launcher: Option<Launcher>,
 }
@@ -66,11 +66,11 @@ pub struct LiveRun {
 /// Who asked for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Asker {
-    /// The client's own word.
+    /// As the client says.
     pub name: String,
-    /// By the kernel's word.
+    /// From the kernel.
     pub program: Option<String>,
-    /// The owner, in this very process.
+    /// Whether it is the owner, in this process.
     pub own: bool,
 }
 
@@ -97,7 +97,8 @@ pub enum Event {
     },
     RunQueued {
         run_id: RunId,
-        /// Who asked for it. For the owner alone, and told here: a run may be over before anybody looks.
+        /// Who asked for the run. Shown to the owner alone. It is part of the event, since a run may be over before
+        /// anyone looks.
         #[serde(skip)]
         by: Asker,
     },

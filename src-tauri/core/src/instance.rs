@@ -16,7 +16,7 @@ use crate::paths::Paths;
 /// Hex digits of each id.
 const ID_LENGTH: usize = 12;
 
-/// Bound of the two small files beside the lock, and of the machine's id.
+/// Most bytes of the two small files beside the lock, and of the machine's id.
 const MAX_SMALL_FILE: u64 = 64;
 
 /// Where Linux keeps the machine's id, the older place last. Other systems have no such file.
@@ -53,7 +53,7 @@ impl Instance {
         &self.id
     }
 
-    /// The `home` of this data folder's containers, whether a service runs there or not. None before its first start.
+    /// The `home` of this data folder's containers, whether or not a service runs there. None before its first start.
     pub fn home_of(paths: &Paths) -> Option<String> {
         let kept = parse_id(&disk::read_bounded(&paths.home_file(), MAX_SMALL_FILE).ok()??)?;
         label(&kept, &paths.data, machine_id().as_deref()).ok()
@@ -95,21 +95,21 @@ fn home_id(paths: &Paths) -> Result<String, InstanceError> {
     Ok(id)
 }
 
-/// What the containers of a data folder are called by. A copy of the folder brings its id along, so the place counts too, and
-/// the machine: two services that are told apart by nothing would remove each other's containers. Fails where the folder is
-/// not there.
+/// The label for the containers of a data folder. A copied folder has the same id, so the path and the machine's id are
+/// hashed too: two services with the same label would remove each other's containers. Fails if the folder does not
+/// exist.
 fn label(home_id: &str, folder: &Path, machine_id: Option<&[u8]>) -> io::Result<String> {
     let place = folder.canonicalize()?;
     let mut hash = Sha256::new();
     for part in [home_id.as_bytes(), place.as_os_str().as_encoded_bytes(), machine_id.unwrap_or_default()] {
-        // With its length ahead, no part can pass for the end of another.
+        // The length comes first, so that two different lists of parts never give the same bytes.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
     Ok(hash.finalize().iter().take(ID_LENGTH / 2).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// None where the system has none or does not tell it.
+/// None if the system has none or does not tell it.
 fn machine_id() -> Option<Vec<u8>> {
     MACHINE_IDS.iter().find_map(|path| disk::read_bounded(Path::new(path), MAX_SMALL_FILE).ok()?)
 }

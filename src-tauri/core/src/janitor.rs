@@ -45,20 +45,20 @@ enum Urgency {
     AtRest,
 }
 
-/// In which state a container is given up.
+/// The state of a container when it is given up.
 #[derive(Debug)]
 pub enum Leaving {
-    /// No program of an agent's was ever in it.
+    /// No agent's program was ever in it.
     Unused,
     /// A program may still run in it.
     Occupied(Overstay),
-    /// A launcher that its program cannot read has said that all else in it has ended. (Docker ends the container's
-    /// streams with the container, so they prove nothing earlier.)
+    /// A launcher that its program cannot read has reported that everything else in it has ended. (Docker ends the
+    /// container's streams with the container, so they prove nothing earlier.)
     AtRest,
 }
 
-/// Counts a container in which a program may still run after its run is over, from [`Overstay::begin`] until this is
-/// dropped. Such a container takes a place of the owner's concurrency.
+/// Counts a container in which a program may still run after its run is over. It counts from [`Overstay::begin`] until
+/// it is dropped. Such a container takes a place of the owner's concurrency.
 #[derive(Debug)]
 pub struct Overstay {
     count: Arc<watch::Sender<usize>>,
@@ -132,19 +132,19 @@ impl Janitor {
         &self.traffic
     }
 
-    /// To be held with a container that a program is about to be put into.
+    /// To be held with a container before a program is put into it.
     pub fn overstay(&self) -> Overstay {
         Overstay { count: Arc::clone(&self.overstaying), begun: false }
     }
 
-    /// How many containers have outlived their run, with a program that may still run in them.
+    /// How many containers have outlived their run, and may still run a program.
     pub fn watch_overstaying(&self) -> watch::Receiver<usize> {
         self.overstaying.subscribe()
     }
 
     /// Never blocks: it is called when things are dropped.
     pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, mut leaving: Leaving, presence: Presence) {
-        // Counted before the caller goes on, so that no run starts in its place in between.
+        // Counted before the caller goes on, so that no run takes its place in between.
         if let Leaving::Occupied(overstay) = &mut leaving {
             overstay.begin();
         }
@@ -170,7 +170,7 @@ impl Janitor {
                 continue;
             }
             match inherits_its_labels(engine.as_ref(), &found).await {
-                // Meanwhile another sweep may have taken it.
+                // Another sweep may have taken it meanwhile.
                 Ok(false) if !taken() => {}
                 Ok(_) => continue,
                 Err(error @ EngineError::Unavailable(_)) => return Err(error),
@@ -191,14 +191,14 @@ impl Janitor {
     }
 }
 
-/// By labels and by name. A container that the owner makes of an image of ours may have the labels without having been asked;
-/// one that the owner has renamed is the owner's.
+/// Decides by labels and by name. A container that the owner makes from an image of ours may inherit the labels; a
+/// container that the owner has renamed is the owner's.
 fn is_made_by(found: &ContainerInfo, instance: &InstanceId) -> bool {
     let home = InstanceId::parse(&found.instance).map(|label| label.home);
     home.as_ref() == Some(&instance.home) && !found.run.is_empty() && found.name == container_name(&found.run)
 }
 
-/// No two containers of ours are of one run, so a run that stands on the image too is the image's.
+/// Each container of ours has a run id of its own, so a run id that is also on the image was inherited from it.
 async fn inherits_its_labels(engine: &dyn Engine, found: &ContainerInfo) -> Result<bool, EngineError> {
     Ok(engine.run_label_of_image(&found.image).await?.as_ref() == Some(&found.run))
 }

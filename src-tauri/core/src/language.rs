@@ -43,8 +43,8 @@ pub struct Recipe {
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Builds what `go build` makes of the folder: it leaves out what is for other systems, for tests, for another build. Without
-/// a `go.mod` that takes one that is not there, of the compiler's own version (an older one would forbid what is newer). A
+/// Builds the folder as `go build` does: files for other systems, for tests or for another build are left out. If there
+/// is no `go.mod`, one with the compiler's own version is assumed (an older version would forbid newer features). A
 /// `main.go` alone is built by its name, whatever its build constraints say, as `go run` does.
 ///
 /// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.

@@ -29,14 +29,15 @@ pub struct Container {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     janitor: Janitor,
-    /// Once a program is in it.
+    /// Set once a program is in it.
     overstay: Option<Overstay>,
     /// Taken when it is dropped.
     presence: Option<Presence>,
 }
 
 impl Container {
-    /// A program is about to be put into it. From here on it counts as occupied until it is gone, unless it comes to rest.
+    /// To be called before a program is put into it. From here on it counts as occupied until it is gone or comes to
+    /// rest.
     pub fn occupy(&mut self) {
         self.overstay = Some(self.janitor.overstay());
     }

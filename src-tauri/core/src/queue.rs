@@ -1,11 +1,11 @@
-//! A bounded queue that is fair between clients: they take turns, whatever the number of runs each has waiting, none
-//! has more waiting than its own share, and none is kept out by the others. What a client is, is the caller's to say. Pure.
+//! A bounded queue that is fair between clients. They take turns, whatever the number of runs each has waiting. None
+//! has more waiting than its own share, and the others keep none out. The caller decides what a client is. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Past the bound of all, so many may wait of clients that have nothing else waiting. There are no more clients than
-/// connections.
+/// Past the bound for all, this many more may wait, one for each client with nothing else waiting. There are no more
+/// clients than connections.
 pub const FIRSTS: usize = 64;
 
 /// How many items may wait.
@@ -23,7 +23,7 @@ pub struct Full<T> {
     pub own: bool,
 }
 
-/// Of items `T` of clients `K`.
+/// A queue of items `T` of clients `K`.
 #[derive(Debug)]
 pub struct FairQueue<K, T> {
     caps: Caps,
@@ -51,8 +51,8 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         self.len == 0
     }
 
-    /// Gives the item back where its client has its share waiting, or the queue is full; full it is for those only that
-    /// have something waiting.
+    /// Returns the item if its client's share is full, or the queue is. A full queue refuses only clients that have
+    /// something waiting.
     pub fn push(&mut self, client: K, item: T) -> Result<(), Full<T>> {
         let own = self.waiting.get(&client).map_or(0, VecDeque::len);
         if own >= self.caps.per_client {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_nothing_waiting_is_let_into_a_full_queue_once() {
+    fn a_client_with_nothing_waiting_is_let_into_a_full_queue_once() {
         let mut queue = FairQueue::new(caps(2, 2));
         queue.push(A, "a1").unwrap();
         queue.push(A, "a2").unwrap();

@@ -69,16 +69,16 @@ impl FromStr for RunId {
 pub struct ClientId(pub u64);
 
 impl ClientId {
-    /// Those of connections count up from one; the owner's own count down from here, and end with nobody.
+    /// Ids of connections count up from one. Ids of the owner count down from here, and belong to no connection.
     const FIRST_OF_OWNER: u64 = u64::MAX;
 
-    /// For the next run that the owner asks for in this very process.
+    /// An id for the next run that the owner asks for in this process.
     pub fn next_of_owner() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Self(Self::FIRST_OF_OWNER - COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// By who gave it, and not by a name that anybody may say.
+    /// Decides by the id, and not by a name that any client may use.
     pub fn is_of_owner(self) -> bool {
         self.0 > Self::FIRST_OF_OWNER / 2
     }
@@ -294,7 +294,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Bytes of memory that it takes, about.
+    /// The bytes of memory that it takes, roughly.
     pub fn weight(&self) -> usize {
         let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
         let names = self.skipped_files.iter().map(|file| &file.name).chain(&self.left_behind).map(String::len);

@@ -121,7 +121,7 @@ impl Default for HistorySettings {
     }
 }
 
-/// Whether the name of an image says which version of it.
+/// Whether the name of an image includes the digest of its version.
 pub fn is_pinned(image: &str) -> bool {
     image.contains('@')
 }
@@ -148,13 +148,13 @@ impl Settings {
         self.images.get(&language).map_or(language.recipe().default_image, String::as_str)
     }
 
-    /// From now on this very version, whatever its tag comes to mean. `digest` is that of its manifest: `sha256:...`.
+    /// Keeps to this version, whatever its tag comes to mean. `digest` is that of its manifest: `sha256:...`.
     pub fn pin(&mut self, language: Language, digest: &str) {
         let pinned = format!("{}@{digest}", unpinned(self.image(language)));
         self.images.insert(language, pinned);
     }
 
-    /// By its tag again.
+    /// Goes by the tag again.
     pub fn unpin(&mut self, language: Language) {
         let name = unpinned(self.image(language)).to_owned();
         if name == language.recipe().default_image {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_pinned_and_let_go_of() {
+    fn a_version_is_pinned_and_unpinned() {
         let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
         let mut settings = Settings::default();
         settings.pin(Language::Python, &digest("a"));

@@ -1,13 +1,13 @@
-//! Which characters have no shape of their own: the one table for whoever shows words that somebody else chose.
+//! The characters without a shape of their own: one table for all places that show foreign text.
 
-/// Controls, what reverses the direction of a line, what takes no room, and what is blank and passes for a letter. Line ends and
-/// tabs are among the controls.
+/// Control characters, and characters that reverse the direction of a line, are invisible, or are blank and count as
+/// letters. Line ends and tabs are among the controls.
 pub fn is_hidden(c: char) -> bool {
     c.is_control() || is_format(c) || is_blank_letter(c)
 }
 
-/// Marks of direction, joiners, soft hyphens, separators of lines, variation selectors, tags: Unicode's "default ignorable" ones,
-/// the two separators, and the marks of annotations.
+/// Direction marks, joiners, soft hyphens, line separators, variation selectors, tags: Unicode's "default ignorable"
+/// characters, the two separators, and the marks of annotations.
 fn is_format(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -16,7 +16,7 @@ fn is_format(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Letters of Hangul that stand for none.
+/// Filler letters of Hangul, which show nothing.
 fn is_blank_letter(c: char) -> bool {
     matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_in_the_table_and_what_is_seen_is_not() {
+    fn invisible_characters_are_in_the_table_and_visible_ones_are_not() {
         // A sample of each range: the first and the last.
         let hidden = "\u{0}\u{7}\n\r\u{1b}\u{7f}\u{80}\u{9b}\u{9f}\u{ad}\u{34f}\u{61c}\u{17b5}\u{180e}\u{200b}\u{200d}\u{200f}\
             \u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{fe00}\u{fe0f}\u{feff}\u{fff9}\u{fffb}\u{1bca0}\

@@ -1,4 +1,4 @@
-//! Proves an engine's walls with a run of our own probe in an image, before any program of an agent's is let into it.
+//! Proves an engine's walls with a run of our own probe in an image, before any agent's program runs in it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,8 @@ use crate::supervisor::{Proof, Unproved, WallCheck};
 
 /// A busy machine takes a second for it.
 const PROBE_MILLIS: u64 = 20_000;
-/// All of a proof, with its container: whoever waits for that image waits no longer, and others do not wait at all.
+/// The time for a whole proof, with its container. Runs that wait for that image wait no longer; others do not wait at
+/// all.
 const PROOF_BUDGET: Duration = Duration::from_secs(45);
 
 #[derive(Debug)]
@@ -63,7 +64,7 @@ async fn prove(
         .await
         .map_err(Unproved::Failed)?;
     if matches!(outcome.status, Status::Timeout | Status::OutOfMemory) {
-        // That says something of the machine, or of a memory limit too low for a shell, and nothing of a wall.
+        // This concerns the machine, or a memory limit too low for a shell, and not a wall.
         return Err(failed(format!("the probe that looks at the engine's walls ended with {}", outcome.status)));
     }
     if outcome.status != Status::Ok {

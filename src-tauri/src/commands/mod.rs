@@ -49,7 +49,7 @@ pub(crate) enum Request {
     },
     PinImage {
         language: Language,
-        /// Or by its tag again.
+        /// `false`: the image goes by its tag again.
         pinned: bool,
     },
     StopRun {
@@ -76,7 +76,7 @@ pub(crate) enum Request {
     HistoryPicture {
         run_id: String,
         name: String,
-        /// Without them, how large it is.
+        /// `false`: only the size is asked for.
         pixels: bool,
     },
     HistoryDelete {

@@ -114,7 +114,7 @@ pub(super) async fn remove_image(app: &App, language: Language) -> Answer<()> {
     Ok(app.desk.here()?.supervisor.remove_image(language).await?)
 }
 
-/// Runs go by the version that is here now, or by the image's tag again.
+/// Runs use the version that is here now, or the image's tag again.
 pub(super) async fn pin_image(app: &App, language: Language, pinned: bool) -> Answer<()> {
     let here = app.desk.here()?;
     let mut settings = here.owner.settings();

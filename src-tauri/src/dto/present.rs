@@ -91,7 +91,7 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
         language_version: recipe.version.into(),
         image: status.image.clone(),
         pinned: is_pinned(&status.image),
-        // It is here, and of no use.
+        // The image is here, but cannot be used.
         state: status.wall_missing.as_deref().map_or(state, walled_off),
     }
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_with_a_wall_missing_is_of_no_use_though_it_is_here() {
+    fn an_image_with_a_missing_wall_cannot_be_used_though_it_is_here() {
         let info = ImageInfo { id: "1".into(), digest: None, size_bytes: 5 };
         let wall_missing = Some("a device of the machine's can be reached".into());
         let missing = event::ImageStatus { wall_missing, ..status(event::ImageState::Ready(info)) };

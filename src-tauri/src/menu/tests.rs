@@ -27,7 +27,7 @@ fn here(enabled: bool) -> OwnerSnapshot {
     OwnerSnapshot { service: ServiceView::Here, enabled, engine, ..blank() }
 }
 
-/// As the app would show it.
+/// The snapshot as the app would show it.
 fn trouble(trouble: EngineTrouble) -> OwnerSnapshot {
     OwnerSnapshot { engine: present::engine(&EngineState::Trouble(trouble)), ..here(true) }
 }
@@ -71,12 +71,12 @@ fn off_and_ready() {
 }
 
 #[test]
-fn that_it_was_turned_on_stays_until_it_is_seen_in_the_window() {
+fn the_turned_on_entry_stays_until_it_is_seen_in_the_window() {
     let unseen = OwnerSnapshot { turned_on_ms: Some(NOW), ..here(true) };
     assert_menu(&unseen, &["Ready", "[x] Run code in isolation", "[It was turned on: see when]"]);
     let opens = Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() };
     assert_eq!(menu(&unseen, NOW)[2], opens);
-    // Turned off again meanwhile, it was on all the same.
+    // It was turned off again meanwhile, but it had been on.
     let off = OwnerSnapshot { enabled: false, ..unseen };
     assert_menu(&off, &["Off: agents cannot run code", "[ ] Run code in isolation", "[It was turned on: see when]"]);
 }
@@ -161,7 +161,7 @@ fn trouble_is_said_in_a_few_words() {
         let lost = trouble(which);
         assert_menu(&lost, &[words, "[x] Run code in isolation"]);
         assert_eq!(icon(&lost), Icon::Trouble);
-        // Somebody who has turned it off does not care.
+        // An owner who has turned it off does not need this.
         assert_eq!(icon(&OwnerSnapshot { enabled: false, ..lost }), Icon::Off);
     }
 }

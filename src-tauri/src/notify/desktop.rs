@@ -3,7 +3,8 @@
 use notify_rust::Notification;
 use tracing::debug;
 
-/// Waits for the desktop. Says whether it took it; a desktop without notifications is not worth a word.
+/// Waits for the desktop. Returns whether the desktop took the notification; a desktop without notifications is not
+/// reported.
 pub(super) fn show(title: &str, body: &str) -> bool {
     let mut notification = Notification::new();
     notification.appname("Sandtray").summary(title).body(&escaped(body)).icon("sandtray-app");

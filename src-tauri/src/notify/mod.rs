@@ -41,7 +41,7 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
         return missed(app, &notice);
     }
     let telling = Arc::clone(app);
-    // Off the runtime: a desktop may take its time to answer.
+    // Not on the runtime: a desktop may be slow to answer.
     app.spawn_blocking(move || {
         if !desktop::show(&notice.title(), &notice.body()) {
             missed(&telling, &notice);
@@ -49,7 +49,7 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     });
 }
 
-/// No notification told it. An alarm then stands in the window and the tray until it is seen.
+/// No notification was shown. An alarm then stays in the window and the tray until it is seen.
 fn missed(app: &App, notice: &Notice) {
     if notice.is_an_alarm() {
         app.desk.turned_on(to_millis(SystemTime::now()));
@@ -84,7 +84,7 @@ pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToke
         };
         match event {
             Ok(event) => watcher.hear(event).await,
-            // Old news, but for the switch.
+            // Missed events are old news, except for the switch.
             Err(RecvError::Lagged(_)) => watcher.switched(watcher.here.supervisor.snapshot().enabled),
             Err(RecvError::Closed) => return,
         }
@@ -97,7 +97,7 @@ struct Watcher {
     engine: EngineState,
     enabled: bool,
     begun: SystemTime,
-    /// Names, and the programs that said them: a name is known of a program, not of whoever says it next.
+    /// Known pairs of a name and its program. The same name from another program is new.
     known: HashSet<Asker>,
 }
 
@@ -123,7 +123,7 @@ impl Watcher {
         }
     }
 
-    /// Whoever turned it on, the owner hears of it.
+    /// The owner is told that it was turned on, whoever did it.
     fn switched(&mut self, enabled: bool) {
         let was = std::mem::replace(&mut self.enabled, enabled);
         if enabled && !was {
@@ -131,7 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Told once. Known is who was in the history before this service began: what it does now, however fast, makes nobody known.
+    /// Each new client is told once. A client is known if the history had it before this service began: runs of this
+    /// session do not make it known.
     async fn newcomer(&mut self, by: Asker) -> Option<Notice> {
         if by.own || self.known.contains(&by) {
             return None;

@@ -106,7 +106,8 @@ impl Notice {
         matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
     }
 
-    /// What must not be missed. It is told while the window is in front too, where a hand of another may be on it.
+    /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
+    /// pressed the switch.
     pub(super) fn is_an_alarm(&self) -> bool {
         *self == Self::TurnedOn
     }
@@ -146,7 +147,8 @@ enum Kind {
 pub(crate) struct Gate(HashMap<Kind, Instant>);
 
 impl Gate {
-    /// `wanted` by the owner's settings; `in_front` is the window, which shows all else anyway.
+    /// `wanted` comes from the owner's settings; `in_front` says that the window is in front, which shows everything
+    /// but alarms anyway.
     pub(crate) fn admits(&mut self, notice: &Notice, wanted: bool, in_front: bool, now: Instant) -> bool {
         if !(wanted || notice.is_an_answer()) || (in_front && !notice.is_an_alarm()) {
             return false;
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn that_it_was_turned_on_is_told_whatever_is_in_front() {
+    fn turning_on_is_told_whatever_is_in_front() {
         let (mut gate, start) = (Gate::default(), Instant::now());
         assert!(!gate.admits(&Notice::TurnedOn, false, false, start), "the window and the tray say it then");
         assert!(gate.admits(&Notice::TurnedOn, true, true, start));

@@ -1,5 +1,5 @@
-//! The formats that are shown, by their first bytes, and the decoder of each. What a header declares is judged before anything is
-//! made for it; of a picture that moves, the first frame is read.
+//! The formats that are shown, recognised by their first bytes, and the decoder of each. A header's sizes are checked
+//! before memory is taken for them. Of an animation, the first frame is read.
 
 use std::io::Cursor;
 
@@ -14,7 +14,7 @@ use zune_jpeg::JpegDecoder;
 use super::shrink::Shrink;
 use super::{MAX_PIXELS, Refusal};
 
-/// What a decoder may take beside the pixels: chunks of text, profiles, tables.
+/// Memory that a decoder may take beside the pixels: text chunks, profiles, tables.
 const MAX_BESIDE: usize = 16 << 20;
 const MAX_BYTES: usize = MAX_PIXELS as usize * 4 + MAX_BESIDE;
 
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the bytes, whatever the file is called.
+    /// By the bytes, whatever the file's name.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
@@ -46,7 +46,7 @@ pub(super) struct Picture<'a> {
     pub(super) lines: Lines<'a>,
 }
 
-/// Reads the pixels. Says whether there are more frames than this one.
+/// Reads the pixels. Returns whether there are more frames.
 type Lines<'a> = Box<dyn FnOnce(&mut Shrink) -> Result<bool, Refusal> + 'a>;
 
 pub(super) fn open(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
@@ -124,7 +124,7 @@ fn open_gif(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
     let mut decoder = options.read_info(Cursor::new(bytes)).map_err(unreadable)?;
     let (width, height) = (u32::from(decoder.width()), u32::from(decoder.height()));
     fits(width, height)?;
-    // A frame may be larger than the screen that it is shown on.
+    // A frame may be larger than the screen on which it is shown.
     let frame = decoder.next_frame_info().map_err(unreadable)?.ok_or(Refusal::Unreadable)?;
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (frame_width, frame_height) = (frame.width, frame.height);
@@ -148,7 +148,7 @@ fn open_gif(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
 }
 
 fn open_webp(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
-    // The decoder makes room for what a part of the file declares before it compares that with the whole.
+    // The decoder allocates the size that a part of the file declares before it compares that with the whole.
     webp_fits(bytes)?;
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(unreadable)?;
     decoder.set_memory_limit(MAX_BESIDE);
@@ -163,10 +163,10 @@ fn open_webp(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
     Ok(Picture { width, height, lines: Box::new(lines) })
 }
 
-/// Whatever the file's chunks declare: the canvas, and each frame in itself.
+/// Checks every size that the file's chunks declare: of the canvas, and of each frame.
 fn webp_fits(bytes: &[u8]) -> Result<(), Refusal> {
     const HEADER: usize = 12;
-    /// What stands before the chunks of a frame, within its own.
+    /// Bytes ahead of the chunks of a frame, within the frame's own chunk.
     const FRAME: usize = 16;
     let mut rest = bytes.get(HEADER..).unwrap_or_default();
     while let Some((name, declared)) = rest.split_first_chunk::<4>() {
@@ -181,7 +181,7 @@ fn webp_fits(bytes: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Of a chunk that declares one.
+/// The size of a chunk that declares one.
 fn webp_size(name: &[u8; 4], data: &[u8]) -> Option<(u32, u32)> {
     let three = |at: usize| data.get(at..at + 3).map(|part| u32::from_le_bytes([part[0], part[1], part[2], 0]) + 1);
     match name {
@@ -199,7 +199,7 @@ fn webp_size(name: &[u8; 4], data: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Gray, gray and opacity, red green blue, or all four, by the number of channels.
+/// Gray, gray with opacity, RGB or RGBA, by the number of channels.
 fn rgba_lines(pixels: &[u8], width: u32, channels: usize, small: &mut Shrink) {
     let mut line = Vec::with_capacity(width as usize * 4);
     for row in pixels.chunks_exact(width as usize * channels) {

@@ -1,8 +1,9 @@
-//! A picture that a program wrote, made into one that the window may show. A browser's decoders are large, old and not in Rust, and a
-//! picture of a few kilobytes can take gigabytes of pixels: so here it is decoded by crates that forbid unsafe code, within the
-//! bounds below, made small, and written anew as PNG. No byte of the program's file reaches the window.
+//! Turns a picture that a program wrote into one that the window may show. A browser's decoders are large, old and not
+//! in Rust, and a picture of a few kilobytes can take gigabytes of pixels. So crates that forbid unsafe code decode it
+//! here, within the bounds below; it is made small, and written anew as PNG. No byte of the program's file reaches the
+//! window.
 //!
-//! It happens in a process of its own, one picture at a time: see [`process`].
+//! This happens in a process of its own, one picture at a time: see [`process`].
 
 mod formats;
 mod process;
@@ -19,11 +20,11 @@ use shrink::Shrink;
 pub(crate) use formats::Kind;
 pub(crate) use process::{Studio, Want, asked, work};
 
-/// Of the picture as its header declares it: a photograph of 16 megapixels.
+/// Most pixels, by the picture's header: a photograph of 16 megapixels.
 const MAX_PIXELS: u64 = 1 << 24;
-/// The longer side of what is shown. More than the window has room for.
+/// Longest side of the shown picture, in pixels. The window has less room than that.
 const MAX_SIDE: u32 = 1600;
-/// Of the PNG that is shown. What does not shrink by compression is shown smaller.
+/// Most bytes of the shown PNG. A picture that does not compress to that is shown smaller.
 const MAX_PNG: usize = 4 << 20;
 
 /// Why a picture is not shown.
@@ -33,11 +34,11 @@ enum Refusal {
         width: u32,
         height: u32,
     },
-    /// Damaged, cut off, or of a kind within its format that is not read here.
+    /// Damaged, cut off, or of a variant that is not read here.
     Unreadable,
 }
 
-/// The picture itself, or its size alone.
+/// The picture itself, or only its size.
 fn view(bytes: &[u8], want: Want) -> PictureView {
     let made = formats::open(bytes).and_then(|picture| {
         let (width, height) = (picture.width, picture.height);
@@ -55,7 +56,7 @@ fn view(bytes: &[u8], want: Want) -> PictureView {
     })
 }
 
-/// As PNG, and whether it has more frames than this one.
+/// As PNG, and whether the picture has more frames.
 fn shown(picture: Picture<'_>) -> Result<(Vec<u8>, bool), Refusal> {
     let mut side = MAX_SIDE;
     let mut small = Shrink::new(picture.width, picture.height, side);

@@ -1,6 +1,6 @@
-//! The process that decodes one picture: this program, started with an argument of its own. It gets the file on its standard input,
-//! answers with one JSON value and ends. So its memory is given back whole, it can be ended when it takes too long, and a decoder
-//! that panics or runs out of memory costs that one picture.
+//! The process that decodes one picture: this program, started with an argument of its own. It gets the file on its
+//! standard input, answers with one JSON value and ends. So all its memory is freed, it can be ended when it takes too
+//! long, and a decoder that panics or runs out of memory costs only that picture.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -25,13 +25,13 @@ const PIXELS: &str = "--picture";
 
 /// Processes at the same time; the next picture waits.
 const AT_ONCE: usize = 1;
-/// Of one picture. On an idle machine the largest takes a second or two.
+/// Time for one picture. On an idle machine the largest takes a second or two.
 const TIME: Duration = Duration::from_secs(10);
-/// The file. More than a run may return.
+/// Most bytes of the file, more than a run may return.
 const MAX_FILE: u64 = 32 << 20;
-/// What the process says: a PNG of [`super::MAX_PNG`] as base64, and a few words.
+/// Most bytes of the answer: a PNG of [`super::MAX_PNG`] as base64, and a few words.
 const MAX_ANSWER: u64 = 6 << 20;
-/// Pixels twice, as a progressive JPEG needs them, and room. What wants more fails.
+/// Memory of the process: the pixels twice, as a progressive JPEG needs them, and some room. Larger allocations fail.
 #[cfg(target_os = "linux")]
 const MEMORY: u64 = 320 << 20;
 
@@ -50,7 +50,7 @@ pub(crate) fn asked(argument: Option<&OsStr>) -> Option<Want> {
     }
 }
 
-/// This process's whole life, if it was.
+/// Runs the whole process, if it was started for a picture.
 pub(crate) fn work(want: Want) -> ExitCode {
     match answer(want) {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,7 +70,7 @@ fn answer(want: Want) -> io::Result<()> {
     io::stdout().write_all(&line)
 }
 
-/// No more memory and time than a picture takes, whatever its decoder wants.
+/// Limits memory and time to what a picture needs, whatever its decoder asks for.
 #[cfg(target_os = "linux")]
 fn confine() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -85,7 +85,7 @@ fn confine() -> io::Result<()> {
     Ok(())
 }
 
-/// Where pictures are made.
+/// Starts the processes for pictures.
 #[derive(Debug)]
 pub(crate) struct Studio {
     places: Semaphore,
@@ -99,7 +99,7 @@ impl Default for Studio {
     }
 }
 
-/// This very program, even if another has taken its place on the disk.
+/// This same program, even if its file was replaced on the disk.
 fn program() -> PathBuf {
     if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
 }
@@ -115,8 +115,8 @@ enum Failure {
 }
 
 impl Studio {
-    /// The file is asked for when its turn has come: those that wait take no memory. Fails where there is no file, or no process
-    /// can be started; a picture that cannot be shown is no failure.
+    /// The file is asked for when its turn has come, so pictures that wait take no memory. Fails if there is no file,
+    /// or no process can be started; a picture that cannot be shown is no failure.
     pub(crate) async fn picture(
         &self,
         file: impl Future<Output = Result<Bytes, CommandError>>,
@@ -148,7 +148,7 @@ impl Studio {
         let (mut said, mut answer) = (Vec::new(), (&mut stdout).take(MAX_ANSWER));
         let telling = async move { stdin.write_all(file).await };
         let (told, heard) = tokio::join!(telling, answer.read_to_end(&mut said));
-        // One that has ended takes no more; its answer tells why.
+        // A process that has ended reads no more; its answer tells why.
         if let Err(failure) = told {
             debug!(%failure, "a picture was not taken whole");
         }
@@ -158,7 +158,7 @@ impl Studio {
         Ok(view)
     }
 
-    /// It has nothing of the app's: no variable, no descriptor but its two pipes.
+    /// The process gets nothing of the app: no variable, no descriptor but its two pipes.
     fn start(&self, want: Want) -> io::Result<Child> {
         let argument = match want {
             Want::Size => SIZE,
@@ -171,7 +171,7 @@ impl Studio {
     }
 }
 
-// Scripts stand in the process's place.
+// In these tests scripts replace the process.
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
@@ -181,7 +181,7 @@ mod tests {
     use tempfile::TempDir;
     use tokio::time::Instant;
 
-    /// A script in the place of the process.
+    /// A script in place of the process.
     fn studio(script: &str) -> (Studio, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("script");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_it_says_is_the_picture() {
+    async fn its_answer_is_the_picture() {
         let said = picture(r#"cat >/dev/null; echo '{"kind":"too_large","width":1,"height":2}'"#).await;
         assert_eq!(said.unwrap(), PictureView::TooLarge { width: 1, height: 2 });
         let said = picture(
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_crashes_talks_nonsense_or_never_stops_costs_its_picture_alone() {
+    async fn a_process_that_crashes_or_talks_nonsense_costs_only_its_picture() {
         for script in ["exit 101", "kill -ABRT $$", "cat", "echo '{}'", "yes", "cat >/dev/null; yes 1"] {
             assert_eq!(picture(script).await.unwrap(), PictureView::Unreadable, "{script}");
         }
     }
 
     #[tokio::test]
-    async fn one_that_hangs_is_ended_and_another_has_its_place() {
+    async fn a_process_that_hangs_is_ended_and_the_next_one_runs() {
         const SHORT: Duration = Duration::from_millis(300);
         let (studio, folder) = studio("echo $$ >>\"${0%/*}/pids\"; exec sleep 1000");
         let studio = Studio { time: SHORT, ..studio };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_started_is_told() {
+    async fn a_process_that_cannot_be_started_is_reported() {
         let studio = Studio { program: "/no such program".into(), ..Studio::default() };
         let refusal = studio.picture(async { Ok(Bytes::new()) }, Want::Size).await.unwrap_err();
         assert_eq!(refusal.code, "internal");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_arguments_make_a_process_of_pictures() {
+    fn only_its_own_arguments_start_a_picture_process() {
         assert_eq!(asked(Some(OsStr::new(SIZE))), Some(Want::Size));
         assert_eq!(asked(Some(OsStr::new("--background"))), None);
         assert_eq!(asked(None), None);

@@ -1,4 +1,4 @@
-//! Takes a picture line by line and keeps a smaller one, in which each pixel is the mean of the area that it stands for.
+//! Takes a picture line by line and keeps a smaller one, in which each pixel is the mean of the area that it covers.
 
 use super::Pixels;
 
@@ -9,17 +9,17 @@ pub(super) struct Shrink {
     width: u64,
     height: u64,
     small: (u64, u64),
-    /// Lines that came.
+    /// Lines received so far.
     came: u64,
-    /// The line that came last, in as many pixels as the small one has.
+    /// The last line, scaled to the width of the small picture.
     across: Vec<Sum>,
-    /// The line of the small one that is not complete yet.
+    /// The unfinished line of the small picture.
     down: Vec<Sum>,
     rgba: Vec<u8>,
 }
 
 impl Shrink {
-    /// Its longer side becomes `side`, if it is more.
+    /// Scales the longer side down to `side`, if it is more.
     pub(super) fn new(width: u32, height: u32, side: u32) -> Self {
         let (width, height, side) = (u64::from(width), u64::from(height), u64::from(side));
         let longer = width.max(height).max(1);
@@ -29,7 +29,7 @@ impl Shrink {
         Self { width, height, small, came: 0, across: line.clone(), down: line, rgba: Vec::new() }
     }
 
-    /// The next line of the picture, as many pixels as it is wide.
+    /// Takes the next line of the picture, as many pixels as it is wide.
     pub(super) fn line(&mut self, rgba: &[u8]) {
         if self.came >= self.height {
             return;
@@ -43,7 +43,8 @@ impl Shrink {
         self.came += 1;
     }
 
-    /// A line of the picture is `width * small` long, measured so that the pixels of either end at whole numbers.
+    /// Scales a line. Lengths are counted in units of 1 / (`width * small`) of a line, so that pixels of both sizes end
+    /// at whole numbers.
     fn squeeze(&mut self, rgba: &[u8]) {
         self.across.fill(Sum::default());
         let (mut at, mut edge) = (0, self.width);
@@ -80,7 +81,7 @@ impl Shrink {
         }
     }
 
-    /// `None` where lines are missing.
+    /// `None` if lines are missing.
     pub(super) fn finish(self) -> Option<Pixels> {
         let whole = self.came == self.height && self.rgba.len() as u64 == self.small.0 * self.small.1 * 4;
         whole.then_some(Pixels { width: self.small.0 as u32, height: self.small.1 as u32, rgba: self.rgba })
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_colours_nothing() {
+    fn transparent_pixels_do_not_change_colours() {
         let half = [[200, 0, 0, 255], [0, 255, 255, 0]].concat();
         assert_eq!(shrunk(2, 1, 1, &half).rgba, [200, 0, 0, 128]);
     }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_missing_are_noticed() {
+    fn missing_lines_are_noticed() {
         assert!(Shrink::new(1, 2, 10).finish().is_none());
         let mut shrink = Shrink::new(4, 4, 2);
         (0..9).for_each(|_| shrink.line(&[1; 16]));

@@ -1,5 +1,5 @@
-//! Pictures as other programs write them, and those that nobody would. The files of `testdata` are 16 by 8, red on the left and
-//! blue on the right.
+//! Pictures as other programs write them, and hostile ones. The files of `testdata` are 16 by 8 pixels, red on the left
+//! and blue on the right.
 
 use std::io::Cursor;
 
@@ -31,7 +31,7 @@ fn named(name: &str) -> Vec<u8> {
     SAMPLES.iter().find(|(sample, _)| *sample == name).unwrap().1.to_vec()
 }
 
-/// What the window would show: a PNG, read again.
+/// The picture that the window would show: a PNG, read again.
 fn decoded(view: &PictureView) -> Pixels {
     let PictureView::Fits { png: Some(png), .. } = view else { panic!("{view:?}") };
     let mut reader = png::Decoder::new(Cursor::new(STANDARD.decode(png).unwrap())).read_info().unwrap();
@@ -55,7 +55,7 @@ fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Filtered lines as they are in the file. `between` stands before them.
+/// Filtered lines as they are in the file. `between` comes before them.
 fn png_file(size: (u32, u32), depth: u8, color: u8, interlaced: bool, between: &[Vec<u8>], lines: &[u8]) -> Vec<u8> {
     let mut header = [size.0.to_be_bytes(), size.1.to_be_bytes()].concat();
     header.extend([depth, color, 0, 0, u8::from(interlaced)]);
@@ -149,27 +149,27 @@ fn noise_that_does_not_compress_is_shown_smaller() {
 }
 
 #[test]
-fn what_would_fill_the_memory_is_told_by_its_header() {
+fn pictures_that_would_fill_the_memory_are_refused_by_their_header() {
     for interlaced in [false, true] {
         for (depth, color) in [(1, GRAY), (16, RGBA)] {
             let bomb = png_file((23_170, 23_170), depth, color, interlaced, &[], &[0; 64]);
             assert_eq!((size(&bomb), pixels(&bomb)), (too_large(23_170, 23_170), too_large(23_170, 23_170)));
         }
     }
-    // One pixel more than may be.
+    // One pixel above the limit.
     assert_eq!(pixels(&png_file((4096, 4097), 8, GRAY, false, &[], &[0])), too_large(4096, 4097));
     let line = png_file((u32::MAX >> 1, 1), 8, GRAY, false, &[], &[0]);
     assert_eq!(pixels(&line), too_large(u32::MAX >> 1, 1));
 }
 
 #[test]
-fn a_jpeg_is_told_by_its_frame_wherever_that_stands() {
+fn a_jpeg_is_judged_by_its_frame_header_wherever_that_is() {
     for (name, mark) in [("baseline.jpg", 0xc0), ("progressive.jpg", 0xc2), ("cmyk.jpg", 0xc0), ("gray.jpg", 0xc0)] {
         let mut bytes = named(name);
         let frame = bytes.windows(2).position(|pair| pair == [0xff, mark]).unwrap();
         bytes[frame + 5..frame + 9].fill(0xff);
         assert_eq!((size(&bytes), pixels(&bytes)), (too_large(65_535, 65_535), too_large(65_535, 65_535)), "{name}");
-        // Behind profiles of a megabyte.
+        // After profiles of a megabyte.
         let profile = [&[0xff, 0xe2, 0xff, 0xff][..], b"ICC_PROFILE\0", &[1; 0xffff - 14]].concat();
         let padded = [&bytes[..2], &profile.repeat(16), &bytes[2..]].concat();
         assert_eq!(size(&padded), too_large(65_535, 65_535), "{name}");
@@ -177,7 +177,7 @@ fn a_jpeg_is_told_by_its_frame_wherever_that_stands() {
 }
 
 #[test]
-fn a_gif_is_told_by_its_screen_and_by_its_frame() {
+fn a_gif_is_judged_by_its_screen_and_by_its_frame() {
     let gif = |screen: (u16, u16), frame: (u16, u16)| {
         let two = |pair: (u16, u16)| [pair.0.to_le_bytes(), pair.1.to_le_bytes()].concat();
         let place = [b",\0\0\0\0".as_slice(), &two(frame), &[0]].concat();
@@ -187,7 +187,7 @@ fn a_gif_is_told_by_its_screen_and_by_its_frame() {
     assert_eq!(pixels(&gif((65_535, 65_535), (65_535, 65_535))), too_large(65_535, 65_535));
     assert_eq!(pixels(&gif((65_535, 65_535), (1, 1))), too_large(65_535, 65_535));
     assert_eq!(pixels(&gif((1, 1), (65_535, 65_535))), too_large(65_535, 65_535));
-    // Only what lies on the screen is seen; the rest of it is clear.
+    // Only the part on the screen is seen; the rest of the screen is clear.
     assert_eq!(decoded(&pixels(&gif((2, 2), (1, 1)))).rgba, [[10, 20, 30, 255], [0; 4], [0; 4], [0; 4]].concat());
     assert_eq!(pixels(b"GIF89a\x01\0\x01\0\0\0\0;"), PictureView::Unreadable);
 }
@@ -202,7 +202,7 @@ fn webp(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_webp_is_told_by_its_canvas_and_by_each_of_its_frames() {
+fn a_webp_is_judged_by_its_canvas_and_by_each_of_its_frames() {
     let three = |value: u32| value.to_le_bytes()[..3].to_vec();
     let canvas = |flags, side: u32| (b"VP8X", [vec![flags, 0, 0, 0], three(side - 1), three(side - 1)].concat());
     let lossy = |side: u16| {
@@ -228,7 +228,7 @@ fn a_webp_is_told_by_its_canvas_and_by_each_of_its_frames() {
         assert_eq!(pixels(&moving), too_large(16_383, 16_383));
     }
     assert_eq!(size(&webp(&[canvas(0, 1 << 14)])), too_large(1 << 14, 1 << 14));
-    // A frame that declares more than its canvas.
+    // A frame that declares a larger size than its canvas.
     let wide = (b"ANMF", [three(0), three(0), three((1 << 24) - 1), three(0), three(9), vec![0]].concat());
     let moving = webp(&[canvas(2, 1), (b"ANIM", vec![0; 6]), wide.clone()]);
     assert_eq!(pixels(&moving), PictureView::Unreadable);
@@ -237,7 +237,7 @@ fn a_webp_is_told_by_its_canvas_and_by_each_of_its_frames() {
 }
 
 #[test]
-fn text_and_profiles_that_unpack_to_more_than_they_should_are_left_packed() {
+fn text_and_profiles_that_unpack_to_too_much_are_left_packed() {
     let packed = deflated(&vec![0; 64 << 20]);
     let profile = [b"p\0\0".as_slice(), &packed].concat();
     let between = [chunk(b"iCCP", &profile), chunk(b"zTXt", &profile)];
@@ -246,7 +246,7 @@ fn text_and_profiles_that_unpack_to_more_than_they_should_are_left_packed() {
 }
 
 #[test]
-fn of_what_is_cut_off_or_damaged_nothing_worse_comes_than_no_picture() {
+fn a_cut_or_damaged_file_gives_no_picture_at_worst() {
     let mut state = 7_u32;
     let mut random = |below: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

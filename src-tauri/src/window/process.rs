@@ -129,7 +129,7 @@ async fn listen(
                     }
                     Err(failure) => warn!(%failure, "the window said what is not understood"),
                 },
-                Some(Frame::TooLong | Frame::NoRoom(_)) => warn!("the window said more than is read at once"),
+                Some(Frame::TooLong | Frame::NoRoom(_)) => warn!("the window sent a message that is too long"),
                 None => return Ok(()),
             },
             Some(wish) = wishes.recv() => {

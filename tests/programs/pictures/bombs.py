@@ -1,4 +1,4 @@
-# Pictures that take a few kilobytes and would take gigabytes of pixels.
+# Pictures of a few kilobytes that take gigabytes of pixels.
 import struct
 import zlib
 
@@ -13,12 +13,12 @@ png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 
 for n in range(20):
     open(f"out/bomb-{n:02}.png", "wb").write(png)
 
-# One frame as large as the screen that it declares, with the data of one pixel.
+# One frame as large as its declared screen, with the data of one pixel.
 screen = b"GIF89a" + struct.pack("<HHBBB", 65535, 65535, 0x80, 0, 0) + bytes(6)
 frame = b"," + struct.pack("<HHHHB", 0, 0, 65535, 65535, 0) + b"\x02\x02\x44\x01\x00;"
 open("out/bomb.gif", "wb").write(screen + frame)
 
-# Ten thousand frames of one pixel, on the largest canvas that there is.
+# Ten thousand frames of one pixel, on the largest possible canvas.
 pixel = b"\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"
 still = b"VP8L" + struct.pack("<I", 13) + pixel
 

@@ -1,4 +1,5 @@
-# PID 1 knows what makes its word on this program true. Nothing of it, or of what it keeps running, can be read or changed.
+# PID 1 knows the nonce that makes its report on this program trustworthy. Neither it nor its helpers can be read or
+# changed.
 import errno, json, os, re, resource, stat
 
 succeeded = []
@@ -25,7 +26,7 @@ tried = 0
 for pid in others:
     for name in ("mem", "maps", "environ", "auxv", "stack", "syscall", "pagemap", "exe", "cwd", "root", "map_files", "fd", "personality"):
         path = f"/proc/{pid}/{name}"
-        # Of a sleeping tool that keeps the watch there is nothing to learn; of a shell there is.
+        # A sleeping tool in the watchdog holds no secret; a shell does.
         if open(f"/proc/{pid}/comm").read() != "sh\n":
             continue
         tried += 1
@@ -42,7 +43,7 @@ for pid in others:
         attempt(f"limits of {pid}", lambda: resource.prlimit(int(pid), resource.RLIMIT_NOFILE, (0, 0)))
         attempt(f"write {pid}/oom_score_adj", lambda: open(f"/proc/{pid}/oom_score_adj", "w").write("1000"))
 
-# What PID 1 has said and read so far went through pipes that this program has, too. The secret was not in it.
+# Everything that PID 1 wrote and read so far went through pipes that this program has too. The secret was not in it.
 found = b""
 for descriptor in (0, 1, 2):
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
@@ -53,7 +54,7 @@ for descriptor in (0, 1, 2):
             pass
 if re.search(rb"[0-9a-f]{32}", found):
     succeeded.append(f"read the nonce in a pipe: {found!r}")
-# The files of the launcher are gone, or hold nothing.
+# The files of the launcher are gone or empty.
 for folder in ("/sandbox", "/tmp"):
     for name in os.listdir(folder):
         path = os.path.join(folder, name)

@@ -34,7 +34,7 @@ MSG_OOB, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_ZEROCOPY = 1, 0x40, 0x4000, 0x4000000
 buffer = ctypes.create_string_buffer(4096)
 at = ctypes.addressof(buffer)
 piece = ctypes.create_string_buffer(struct.pack("2Q", at, 1))
-# msghdr with one piece; as an element of sendmmsg it has a length behind it.
+# msghdr with one buffer; as an element of sendmmsg a length follows it.
 message = ctypes.create_string_buffer(struct.pack("Qi4xQQQQi4x", 0, 0, ctypes.addressof(piece), 1, 0, 0, 0) + bytes(8))
 msg = ctypes.addressof(message)
 pairs = {"stream": socket.socketpair(), "packets": socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET), "tcp": tcp()[1:]}
@@ -88,10 +88,10 @@ for level, options in {0: (64, 65, 66, 67, 96, 97, 128, 129, 1152, 4), 41: (64, 
 # SET_IO_FLUSHER, SET_SYSCALL_USER_DISPATCH, SCHED_CORE, SET_MEMORY_MERGE, SET_PTRACER, and one that no kernel has
 for option in (6, 10, 22, 26, 28, 31, 33, 35, 53, 57, 59, 62, 67, 0x59616D61, 9999):
     for bits in (0, 1 << 32, 0xFFFFFFFF << 32):
-        # Two of them would end whoever sets them so; the clock may be read, as before.
+        # Two of them would end the process that sets them in this way; reading the clock stays allowed.
         attempt(f"prctl {option} {bits:x}", "prctl", option | bits, 1 if option == 26 else 2, at, 0, 0)
 
-# What programs do all day still works: by every one of the calls.
+# Ordinary use still works with every one of the calls.
 works = []
 for kind, (one, other) in pairs.items():
     for send, receive in ((one.send, other.recv), (lambda data: one.sendmsg([data]), lambda size: other.recvmsg(size)[0])):

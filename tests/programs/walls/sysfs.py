@@ -26,7 +26,7 @@ def entries(top):
 
 
 def some(what, paths):
-    """Of each place the first few are enough."""
+    """The first few of each place are enough."""
     found = [f"{what}: {path}" for path in paths]
     succeeded.extend(found[:5])
 
@@ -37,7 +37,7 @@ for top in HIDDEN:
     some("listed", entries(top))
 some("named", (path for path in entries("/sys") if NAMES.search(path)))
 some("file system", (path for path in entries("/sys/fs") if os.path.dirname(path) != "/sys/fs"))
-# What programs need of it is there.
+# The files that programs need are there.
 limits = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 needed = {"limits": any(map(first, limits)), "cpus": os.cpu_count() == len(os.sched_getaffinity(0)),
           "cpuinfo": bool(first("/proc/cpuinfo")), "random": len(open("/proc/sys/kernel/random/uuid").read()) == 37}

@@ -1,4 +1,4 @@
-"""Makes a terminal and tries what a kernel does for one beyond bytes: other line disciplines, input for somebody else."""
+"""Makes a terminal and tries what a kernel does beyond passing bytes: other line disciplines, input for other terminals."""
 import ctypes, errno, fcntl, json, os, platform, pty, signal, struct, termios
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -24,7 +24,7 @@ def disciplines():
         return ""
 
 
-# A terminal of one's own works.
+# A terminal of the program's own works.
 works = {}
 parent, child = pty.openpty()
 fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))

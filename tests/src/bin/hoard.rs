@@ -1,16 +1,16 @@
-//! A client that is not kind, in a process of its own: `hoard SOCKET MODE CONNECTIONS`. It says on standard output what
-//! became of each connection, a line each time, and ends with its standard input.
+//! A client that hoards resources, in a process of its own: `hoard SOCKET MODE CONNECTIONS`. It prints one line for
+//! each change of a connection, and ends with its standard input.
 //!
 //! - `idle`: says hello on each (`open`), then nothing.
 //! - `subscribed`: the same, and wants to be told of changes.
 //! - `running`: a run on each that takes a minute (`open`).
-//! - `results`: 64 calls on each that return 5 MB, of which 64 KB are read every 20 s.
-//! - `unfinished`: the longest message there may be on each, but for its last byte (`sent`).
+//! - `results`: 64 calls on each that return 5 MB, of which it reads 64 KB every 20 s.
+//! - `unfinished`: the longest possible message on each, without its last byte (`sent`).
 //! - `lists`: asks for the longest page of the history again and again (`open`).
-//! - `listens`: is itself what listens at the socket, and says nothing there (`open`).
+//! - `listens`: listens at the socket itself, and says nothing there (`open`).
 //! - `stores`: runs that leave 5 MB in the history, one after the other (`stored`).
 //!
-//! `closed WORD`: the service closed it; WORD is the code of what it said last, or `silently`.
+//! `closed WORD`: the service closed it; WORD is the code of its last message, or `silently`.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -42,7 +42,7 @@ fn main() {
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Until the service closes the connection; `last` is the code of the last error that it told.
+/// Runs until the service closes the connection; `last` is the code of the last error that it sent.
 fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()> {
     if mode == "listens" {
         let listener = UnixListener::bind(socket)?;
@@ -53,7 +53,7 @@ fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()>
     let mut stream = UnixStream::connect(socket)?;
     let mut lines = BufReader::new(stream.try_clone()?);
     match mode {
-        // One that finds no place is told so before it is closed: what can't be sent is no reason not to listen.
+        // A connection without a place is told so before it is closed, so a failed send must not end the reading.
         "idle" => drop(ask(&mut stream, 1, "hello", json!({}))),
         "subscribed" => drop(ask(&mut stream, 1, "subscribe", json!({}))),
         "running" => {
@@ -79,7 +79,7 @@ fn hoard(socket: &Path, mode: &str, last: &mut Option<String>) -> io::Result<()>
         }
         "stores" => loop {
             ask(&mut stream, 1, "code.run", json!({ "language": "shell", "code": FIVE_MB }))?;
-            // Reading 7 MB of JSON would cost more than the service has of it.
+            // Parsing 7 MB of JSON here would take more CPU than the service needs for it.
             if line(&mut lines)?.contains(r#""status":"ok""#) {
                 say("stored");
             }
@@ -103,7 +103,7 @@ fn results(stream: &mut UnixStream) -> io::Result<()> {
     loop {
         for _ in 0..20 {
             std::thread::sleep(Duration::from_secs(1));
-            // Nothing, to whoever still reads it: what was sent already hides that the other side is gone.
+            // A blank line, which means nothing. It detects a closed connection, which unread data would hide.
             stream.write_all(b"\n")?;
         }
         if stream.read(&mut piece)? == 0 {

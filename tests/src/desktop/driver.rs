@@ -73,7 +73,7 @@ impl Window {
         started.iter().find(|process| process.name == APP).expect("an app").pid
     }
 
-    /// What the app, its window and a browser's processes take together.
+    /// Memory of the app, its window and a browser's processes together.
     pub fn mebibytes(&self) -> f64 {
         let started = Process::descendants(self.driver.id().expect("it runs"));
         started.iter().map(|process| Process::mebibytes(process.pid, "Pss")).sum()

@@ -80,12 +80,12 @@ async fn nothing_is_told_while_the_window_is_in_front() {
 const TURNED_ON: &str = "It was turned on: see when";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_turns_it_on_the_owner_is_told() {
+async fn the_owner_is_told_whoever_turns_it_on() {
     let desktop = Desktop::used().await;
     let app = desktop.app().await;
     let tray = desktop.tray().await;
     tray.until("Off").await;
-    // As any program on the session's bus can.
+    // Any program on the session's bus can do this.
     tray.press("Run code in isolation").await;
     let body = desktop.notifications.until("Running code was turned on").await;
     assert!(body.contains("If that was not you, turn it off"), "{body}");
@@ -96,14 +96,14 @@ async fn whoever_turns_it_on_the_owner_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_notifications_are_muted_that_it_was_turned_on_stays_until_it_is_seen() {
+async fn with_notifications_muted_turning_on_is_shown_until_it_is_seen() {
     let desktop = Desktop::with(Settings { notifications: false, ..Settings::default() }).await;
     let (window, tray) = Window::from_tray(&desktop).await;
     tray.until("Off").await;
     tray.press("Run code in isolation").await;
     tray.until(TURNED_ON).await;
     window.until("Running code was turned on at").await;
-    // Turned off again, it was on all the same; and nothing in the tray takes that away.
+    // It is turned off again, but it had been on; and nothing in the tray removes the entry.
     tray.press("Run code in isolation").await;
     tray.until("Off").await;
     tray.press(TURNED_ON).await;
@@ -114,7 +114,7 @@ async fn where_notifications_are_muted_that_it_was_turned_on_stays_until_it_is_s
     tray.press("Quit").await;
 }
 
-/// Says that it is somebody else, and runs a program.
+/// Claims the name of another client, and runs a program.
 const CLAIMANT: &str = r#"
 import json, socket, sys
 connection = socket.socket(socket.AF_UNIX)
@@ -127,7 +127,7 @@ for number, (method, params) in enumerate([("hello", {"name": "claude"}), ("code
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_known_name_in_another_programs_mouth_is_a_newcomer() {
+async fn a_known_name_from_another_program_is_a_new_client() {
     let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
     let greeted = async || {
         let mut agent = desktop.agent().await;

@@ -15,7 +15,7 @@ const MOST_MIB: f64 = 600.0;
 const QUICK: Duration = Duration::from_secs(2);
 const TOO_LARGE: &str = "return document.body.innerText.split('too large to show').length - 1";
 
-/// A run that returned what `program` wrote, with its page open.
+/// A run that returned the files of `program`, with its page open.
 async fn page_of(desktop: &Desktop, window: &Window, program: &str) -> Value {
     let mut agent = desktop.agent().await;
     let result = agent.run(told("python", program)).await;
@@ -60,14 +60,14 @@ async fn pictures_that_would_fill_the_memory_are_named_and_not_shown() {
         }
         used = passes(&window, MOST_MIB) => panic!("{used:.0} MiB"),
     }
-    // The bytes are the owner's all the same.
+    // The owner can still get the bytes.
     let file = json!({ "runId": run, "name": "bomb.gif", "pixels": true });
     let picture = window.invoke("history_picture", file).await.expect("an answer");
     assert_eq!(picture, json!({ "kind": "too_large", "width": 65535, "height": 65535 }));
     tray.press("Quit").await;
 }
 
-/// Returns only if all its processes together take more than so much.
+/// Returns once all its processes together take more than `most`.
 async fn passes(window: &Window, most: f64) -> f64 {
     loop {
         let used = window.mebibytes();
@@ -78,7 +78,7 @@ async fn passes(window: &Window, most: f64) -> f64 {
     }
 }
 
-/// A PNG of noise, which takes as much in the file as in the memory.
+/// A PNG of noise, which is as large in the file as in memory.
 const NOISE: &str = r#"
 import os, struct, zlib
 def chunk(kind, data):
@@ -102,7 +102,7 @@ async fn a_picture_is_shown_as_the_app_wrote_it_and_the_app_gives_its_memory_bac
     window.find(".frame img[src^='data:image/png;base64,']").await;
     let drawn = "const [image] = document.querySelectorAll('.frame img'); return [image.complete, image.naturalWidth, image.naturalHeight]";
     eventually("its pixels are there", || async { window.script(drawn).await == json!([true, 1200, 300]) }).await;
-    // A drawing holds programs, so it is text.
+    // An SVG can hold programs, so it is shown as text.
     window.until("<rect width='9' height='9'/>").await;
 
     let app = window.app();

@@ -79,7 +79,7 @@ async fn not_pulled(window: &Window) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_that_is_here_is_pinned_in_one_step_and_let_go_of_in_another() {
+async fn the_present_version_is_pinned_in_one_step_and_unpinned_in_another() {
     let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
     let (window, tray) = Window::from_tray(&desktop).await;
     tray.until("Ready").await;
@@ -98,7 +98,7 @@ async fn the_version_that_is_here_is_pinned_in_one_step_and_let_go_of_in_another
     assert_eq!(desktop.settings().images.get(&Language::Shell), None);
     assert_eq!(agent.run(shell).await["image"], json!(image));
 
-    // Of one that is not here nothing is known.
+    // A missing image has no known version.
     let mut settings = desktop.settings();
     settings.images.insert(Language::Rust, "127.0.0.1:1/none:1".into());
     window.invoke("apply_settings", json!({ "settings": settings })).await.expect("another image");

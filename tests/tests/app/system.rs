@@ -46,7 +46,7 @@ async fn what_is_copied_can_be_pasted() {
     let tray = desktop.tray().await;
     let too_much = json!({ "text": "x".repeat((16 << 20) + 1) });
     assert_eq!(window.invoke("copy_text", too_much).await.expect_err("too much")["code"], "too_large");
-    // What a terminal would obey stays behind, and is counted.
+    // Control characters are removed, and counted.
     let hostile = format!("{}\u{1b}[201~\u{9b}\u{7}", TEXT);
     assert_eq!(window.invoke("copy_text", json!({ "text": hostile })).await.expect("copied"), 3);
     window.invoke("copy_text", json!({ "text": TEXT })).await.expect("copied");

@@ -63,7 +63,7 @@ async fn the_page_goes_nowhere_opens_nothing_and_downloads_nothing() {
         "const f = document.createElement('iframe'); f.src = 'data:text/html,elsewhere'; document.body.append(f)",
     ] {
         window.script(&format!("setTimeout(() => {{ {attempt} }})")).await;
-        // One that is followed is on its way by then.
+        // A navigation that is allowed has begun by then.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(400) {
             let seen = window.script("return [window.mark, location.protocol, window.opened ?? null]").await;

@@ -1,4 +1,4 @@
-//! A program's end is told as it was: whatever it signals, and with the output that is still on its way.
+//! A program's end is reported correctly: whatever it signals, and with the output that is still on its way.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn cold_and_warm(rig: &Rig, agent: &mut Agent, call: &Value, expected: &Va
         if warm {
             eventually("a container is warm", || async { rig.service.supervisor.snapshot().warm > 0 }).await;
         } else {
-            // The pool keeps none with other limits than the owner's.
+            // The pool keeps no containers with other limits than the owner's.
             call["limits"] = json!({ "memory_mb": 400 });
         }
         let result = agent.run(call.clone()).await;
@@ -29,7 +29,7 @@ async fn cold_and_warm(rig: &Rig, agent: &mut Agent, call: &Value, expected: &Va
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_shell_script_signals_it_goes_on_to_its_own_end() {
+async fn a_shell_script_may_signal_anything_and_reaches_its_own_end() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let none = || json!({});
@@ -44,7 +44,7 @@ async fn whatever_a_shell_script_signals_it_goes_on_to_its_own_end() {
             "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -9 $p; done; echo later",
             ended("ok", 0, "later\n", none()),
         ),
-        // Nothing catches this one but the program itself.
+        // Only the program itself can catch this one.
         ("kill 0; echo never", ended("failed", 143, "", none())),
     ] {
         cold_and_warm(&rig, &mut agent, &shell(code), &expected).await;
@@ -53,7 +53,7 @@ async fn whatever_a_shell_script_signals_it_goes_on_to_its_own_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_python_program_signals_it_goes_on_to_its_own_end() {
+async fn a_python_program_may_signal_anything_and_reaches_its_own_end() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let to_all = "
@@ -117,7 +117,7 @@ os._exit(5)";
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_goes_on_after_the_end_has_a_tenth_of_a_second_that_counts_for_nothing() {
+async fn processes_left_running_get_a_tenth_of_a_second_that_is_not_counted() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     agent.run(shell("exit 0")).await;
@@ -125,15 +125,16 @@ async fn what_goes_on_after_the_end_has_a_tenth_of_a_second_that_counts_for_noth
     let result = agent.run(shell("(trap '' TERM HUP; sleep 1; echo never; sleep 1000) & exit 0")).await;
     let took = begun.elapsed();
     assert_eq!(parts(&result, &PARTS), ended("ok", 0, "", json!({})));
-    // PID 1 counts in hundredths, so it waits between 90 and 100 ms; they are in the call and not in the program's time.
+    // PID 1 counts in hundredths, so it waits between 90 and 100 ms. The call takes them; the program's time does not
+    // include them.
     let rest = took.as_secs_f64() - result["seconds"].as_f64().unwrap() - result["queued_seconds"].as_f64().unwrap();
     assert!(rest >= 0.085, "{rest} {result}");
     assert!(took < Duration::from_millis(900), "a daemon held the run up: {took:?}");
 
-    // The caps hold meanwhile.
+    // The caps apply meanwhile.
     let result = agent.run(shell("yes & exit 0")).await;
     assert_eq!(result["status"], "output_limit", "{result}");
-    // A zombie is not waited for. On a busy machine the best of several counts: with a wait none would be shorter than it.
+    // Zombies are not waited for. The shortest of several calls counts: a busy machine makes some longer.
     let zombie = "import os\nif os.fork() == 0: os._exit(0)\nprint('done')";
     let mut shortest = f64::MAX;
     for _ in 0..8 {
@@ -147,7 +148,7 @@ async fn what_goes_on_after_the_end_has_a_tenth_of_a_second_that_counts_for_noth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_program_wrote_beside_out_is_told() {
+async fn files_written_outside_out_are_listed() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let files = json!({ "a.csv": "1", "b.csv": "2", "same.csv": "3", "data/c.csv": "4", "data/deep/d.csv": "5", "old\nline/e": "6" });
@@ -169,7 +170,7 @@ open('out/f', 'w').write('x')";
         left.sort_unstable();
         assert_eq!(left, ["b.csv", "data/deep/d.csv", "data/folder", "data/made.txt", "link", "new"]);
     }
-    // A script that writes at once, within the clock's tick in which its inputs came.
+    // A script that writes at once, within the clock tick of its inputs.
     let call = json!({ "language": "shell", "code": "echo 2 >a", "files": { "a": "1\n", "b": "1\n" } });
     for _ in 0..20 {
         let result = agent.run(call.clone()).await;

@@ -65,7 +65,7 @@ open('beside', 'w').write('x'); os.mkdir('folder'); open('.hidden', 'w')
     rig.stop().await;
 }
 
-/// What was left out, in the order of the names: tar goes through a folder in the order in which its file system lists it.
+/// The files left out, sorted by name: tar lists a folder in the order of its file system.
 fn skipped(result: &Value) -> Vec<(String, String)> {
     let word = |entry: &Value, what: &str| entry[what].as_str().unwrap_or_default().to_owned();
     let entries = result["skipped_files"].as_array().into_iter().flatten();
@@ -80,9 +80,9 @@ fn named(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     all
 }
 
-/// The same in both images: GNU tar is in the one, busybox tar in the other.
+/// The same in both images: one has GNU tar, the other busybox tar.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_name_of_a_file_comes_back_and_links_to_what_does_not_are_named() {
+async fn every_name_of_a_file_comes_back_and_links_to_skipped_files_are_listed() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let prepare = r#"
@@ -137,9 +137,9 @@ mkfifo fifo; ln fifo fifo2
     rig.stop().await;
 }
 
-/// Before and behind a file in the order in which tar comes by, and with names that are longer together than an archive may be.
+/// Before and after a file in the order of tar, with names that together are longer than an archive may be.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_beside_thousands_of_folders_in_each_other_comes_back() {
+async fn a_file_beside_thousands_of_nested_folders_comes_back() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let around = json!({ "a.txt": "a", "good.txt": "good", "z/z.txt": "z" });
@@ -155,7 +155,7 @@ open('f', 'w').write('x')
 os.chdir('/sandbox/out')
 os.mkdir('z'); open('z/z.txt', 'w').write('z'); open('a.txt', 'w').write('a')"
         );
-        // Busybox gives up where a path is longer than the kernel takes, and says so.
+        // Busybox gives up on a path that is longer than the kernel takes, and says so.
         let by_shell = format!(
             "set -e
 printf good >out/good.txt; cd out

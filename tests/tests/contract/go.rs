@@ -1,4 +1,4 @@
-//! What a folder of Go files means: what `go build` makes of it, with a `go.mod` and without.
+//! A folder of Go files is built as `go build` builds it, with a `go.mod` and without.
 
 use sandtray_core::language::Language;
 use sandtray_tests::rig::Rig;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::parts;
 
-/// Breaks the build wherever it is not left out.
+/// Breaks the build unless it is left out.
 const ALIEN: &str = "package main\nfunc helper() string { return nonsense }\n";
 
 fn with_helper(code: &str) -> String {
@@ -54,7 +54,7 @@ async fn a_folder_of_go_files_is_what_go_build_makes_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_belongs_to_a_go_program_is_built_into_it() {
+async fn all_files_of_a_go_program_are_built_into_it() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let embeds = "package main\nimport _ \"embed\"\n//go:embed data/words.txt\nvar words string\nfunc helper() string { return words }\n";
@@ -62,7 +62,8 @@ async fn what_belongs_to_a_go_program_is_built_into_it() {
         "package main\nfunc helper() string {{ return \"for {}\" }}\n",
         if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
     );
-    // What only the language of the compiler's own version allows: an integer as a range, a variable of its own each time.
+    // Allowed only by the language of the compiler's own version: ranging over an integer, a new variable for each
+    // iteration.
     let newest = "package main\nfunc helper() string { s := \"\"; for range 3 { s += \"x\" }; return s }\n";
     for module in [true, false] {
         let mut cases = vec![
@@ -119,7 +120,7 @@ async fn what_belongs_to_a_go_program_is_built_into_it() {
     rig.stop().await;
 }
 
-/// One image for all languages: nothing is prepared for the first of them, and Go needs it all the same.
+/// One image for all languages: the first of them needs no preparation, but Go does.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_serves_several_languages_is_prepared_for_go() {
     let rig = Rig::start_with(|settings| {

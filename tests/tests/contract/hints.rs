@@ -1,4 +1,5 @@
-//! A run that failed by a wall says so: each row of the table of hints on real programs, and programs that show none.
+//! A run that failed by a wall says so: real programs for each row of the table of hints, and programs that get no
+//! hint.
 
 use sandtray_core::hint::{self, ROWS};
 use sandtray_tests::rig::Rig;
@@ -19,7 +20,7 @@ fn rust(body: &str) -> Value {
     json!({ "language": "rust", "code": format!("fn main() {{ {body} }}\n") })
 }
 
-/// Of each row, programs that meet it.
+/// Programs that meet each row.
 fn programs() -> Vec<(&'static str, Vec<Value>)> {
     let small = |call: Value, limits: Value| {
         let mut call = call;
@@ -284,7 +285,7 @@ async fn a_run_that_no_wall_ended_has_no_hint() {
         // It went well, whatever it met and printed.
         python(&format!("import sys\n{says}")),
         shell("wget http://example.com; true"),
-        // Another reason came after it.
+        // Another reason followed.
         python(&format!("import sys\n{says}\nraise ValueError('of its own')")),
         python("try: open('/etc/x', 'w')\nexcept OSError: pass\nassert 1 == 2, 'of its own'"),
         js("console.error('EROFS: read-only file system'); throw new Error('of its own')"),
@@ -294,7 +295,7 @@ async fn a_run_that_no_wall_ended_has_no_hint() {
         go("os", "os.Stderr.WriteString(\"no space left on device\\n\"); panic(\"of its own\")"),
         rust("eprintln!(\"Read-only file system\"); panic!(\"of its own\")"),
         shell("echo 'Read-only file system' >&2; for i in 1 2 3; do echo $i >&2; done; exit 3"),
-        // On standard output it is what the program is about.
+        // On standard output it is the program's result.
         shell("echo 'Network is unreachable'; exit 1"),
         shell("exit 137"),
         shell("kill -9 $$"),

@@ -1,4 +1,4 @@
-//! The launcher in images that are not the official ones: another shell, and tools that are missing.
+//! The launcher in unofficial images: another shell, and missing tools.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ open('out/f', 'w').write('whole')
 print(*sorted(os.environ), signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.getsignal(signal.SIGINT) == signal.default_int_handler)
 raise SystemExit(4)";
 
-/// The stock image of Python, changed by a script.
+/// The official image of Python, changed by a script.
 async fn changed(name: &str, script: &'static str) -> Arc<dyn Engine> {
     let rig = Rig::start().await;
     rig.agent().await.run(python("")).await;
@@ -50,7 +50,7 @@ async fn changed(name: &str, script: &'static str) -> Arc<dyn Engine> {
     engine
 }
 
-/// What the program and the attack on PID 1 say there, cold and warm.
+/// The output of the program and of the attack on PID 1, cold and warm.
 async fn said(image: &str) -> Vec<(Value, Value)> {
     let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Python, image.into()))).await;
     let mut agent = rig.agent().await;
@@ -80,13 +80,13 @@ fn expected() -> Value {
     })
 }
 
-/// bash ends on signals that other shells, as PID 1, are never shown; and it exports variables of its own.
+/// bash ends on signals that other shells, as PID 1, never receive; and it exports variables of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn bash_as_the_images_shell_does_as_well() {
+async fn bash_works_as_the_images_shell() {
     let name = "sandtray-test/bash:1";
     let engine = changed(name, "ln -sf bash /bin/sh").await;
     for (mut program, attack) in said(name).await {
-        // The last program that bash started, which it tells the next one.
+        // bash sets `_` to the last program that it started.
         let stdout = program["stdout"].as_str().unwrap().replace("TMPDIR _ ", "TMPDIR ");
         program["stdout"] = stdout.into();
         assert_eq!((program, attack), (expected(), json!([])));
@@ -94,9 +94,9 @@ async fn bash_as_the_images_shell_does_as_well() {
     engine.remove_image(name).await.unwrap();
 }
 
-/// Runs go on; what the tools were for is weaker, and nothing else is.
+/// Runs go on; only the features that need the tools are weaker.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_may_lack_the_tools_that_only_make_runs_better() {
+async fn an_image_may_lack_the_optional_tools() {
     let name = "sandtray-test/bare:1";
     let engine = changed(name, "cd /usr/bin && rm cp setsid mkfifo cat").await;
     for (program, attack) in said(name).await {

@@ -73,7 +73,7 @@ sys.exit(int(sys.stdin.read()))";
         assert_eq!(result["oom_kills"], 1, "{result}");
         assert_eq!(result["limits"]["memory_mb"], 100.0);
     }
-    // It tries to make the launcher the kernel's first choice.
+    // It tries to make the kernel kill the launcher first.
     let unfair = "
 try: open('/proc/1/oom_score_adj', 'w').write('1000')
 except PermissionError: print('refused', flush=True)
@@ -192,7 +192,7 @@ async fn whatever_the_owner_allows_the_walls_can_still_be_proved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_that_is_thrown_away_has_an_end() {
+async fn discarded_output_is_bounded() {
     let rig = Rig::start().await;
     let mut agent = rig.agent().await;
     let mut call = shell("yes | head -c 100000000 >&2; yes");

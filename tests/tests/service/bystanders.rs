@@ -1,5 +1,5 @@
-//! What an owner may have on the engine beside the product: containers and images of the owner's own, made over the engine's
-//! API as `docker` makes them. All of it is removed in the end, however the test ends.
+//! Other things of an owner on the engine: containers and images made over the engine's API, as `docker` makes them.
+//! All of them are removed at the end, however the test ends.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Owners {
         self.adopt(what, id);
     }
 
-    /// One that is there already is the owner's from now on.
+    /// Counts an existing container as the owner's from now on.
     pub(crate) fn adopt(&mut self, what: &'static str, id: String) {
         self.containers.push((what, id));
     }
@@ -58,7 +58,7 @@ impl Owners {
         self.docker.rename_container(id, RenameContainerOptions { name: name.into() }).await.unwrap();
     }
 
-    /// An image of a container as it is, with the container's labels and such of the owner's own.
+    /// An image made from a container as it is, with the container's labels and those of the owner.
     pub(crate) async fn commit(&mut self, container: &str, tag: &str, labels: HashMap<String, String>) -> String {
         let options = CommitContainerOptions {
             container: Some(container.into()),
@@ -72,12 +72,12 @@ impl Owners {
         id
     }
 
-    /// Another image that goes in the end.
+    /// Another image to be removed at the end.
     pub(crate) fn adopt_image(&mut self, name: &str) {
         self.images.push(name.into());
     }
 
-    /// What the engine says of an image that it builds from a Dockerfile of these lines.
+    /// The engine's output for building an image from a Dockerfile of these lines.
     pub(crate) async fn build(&mut self, lines: &str) -> String {
         let tag = "sandtray-test/bystander:built";
         let mut tar = tar::Builder::new(Vec::new());
@@ -101,7 +101,8 @@ impl Owners {
         config.labels.unwrap().remove(label).unwrap_or_default()
     }
 
-    /// Of each, whether it runs and has what was written into it. Those that were started here write it at their start.
+    /// Whether each container runs and has the text that was written into it. Containers started here write it at their
+    /// start.
     pub(crate) async fn wait_until_written(&self) {
         for (what, id) in &self.containers {
             eventually(what, || async { self.holds(id).await }).await;
@@ -141,17 +142,17 @@ impl Drop for Owners {
     }
 }
 
-/// A name that no other test has, nor an earlier run of this one.
+/// A name that no other test has, and no earlier run of this one.
 pub(crate) fn name(what: &str) -> String {
     format!("sandtray-test-{}-{what}", std::process::id())
 }
 
-/// The labels of a container of this service, as somebody may type them.
+/// The labels of a container of this service, as typed by hand.
 pub(crate) fn labels_of(rig: &Rig) -> [(&'static str, String); 2] {
     [(LABEL_INSTANCE, format!("{}-0123456789ab", rig.home())), (LABEL_RUN, "0123456789abcdef0123456789abcdef".into())]
 }
 
-/// Off sweeps, and answers once all is gone; so does the start after it, when the engine is looked at again.
+/// Turning off sweeps, and returns once all is gone. Turning on again sweeps too, when the engine is checked.
 pub(crate) async fn two_sweeps(rig: &Rig) {
     for _ in 0..2 {
         rig.service.supervisor.set_enabled(false).await;

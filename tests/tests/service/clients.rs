@@ -35,7 +35,7 @@ async fn a_flood_by_one_client_keeps_another_waiting_for_one_turn_only() {
         calls.push(flood.send("code.run", shell("sleep 0.3")).await);
     }
     eventually("the flood waits", || async { rig.service.supervisor.snapshot().queued.len() == 7 }).await;
-    // All connections of one process take turns together, so the other is a process of its own.
+    // All connections of one process take turns together, so the other client is a process of its own.
     let mut other = tokio::process::Command::new(built("sandtray"));
     other.args(["run", "-l", "shell", "-c", "echo mine", "--socket"]).arg(&rig.service.socket);
     assert_eq!(other.output().await.unwrap().stdout, b"mine\n");

@@ -1,5 +1,5 @@
-//! Clients that hoard: what the service keeps for them is bounded, and nobody else waits for them. Each is a process of its own,
-//! and so is the service, whose memory is measured.
+//! Clients that hoard: the service keeps a bounded amount for them, and other clients do not wait. Each is a process of
+//! its own, and so is the service, whose memory is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -12,9 +12,9 @@ use sandtray_tests::rig::{built, eventually, serving_process};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// What the service may take at its worst, in KB.
+/// Most memory of the service at its worst, in KB.
 const MOST_MEMORY: u64 = 400 << 10;
-/// How long a call of somebody else may take meanwhile.
+/// Longest time that another client's call may take meanwhile.
 const PROMPT: Duration = Duration::from_secs(5);
 
 struct Served {
@@ -50,7 +50,7 @@ impl Served {
         command.kill_on_drop(true).output().await.unwrap()
     }
 
-    /// A call of another client, from its connecting to its end.
+    /// A call of another client, from connecting to its end.
     async fn call(&self) -> Duration {
         let begun = Instant::now();
         let output = self.sandtray(&["run", "-l", "shell", "-c", "echo hi"]).await;
@@ -63,7 +63,7 @@ impl Served {
         timeout(PROMPT, self.call()).await.expect("a call of another client is answered promptly")
     }
 
-    /// The most memory that the service ever had, in KB.
+    /// The peak memory of the service, in KB.
     fn peak(&self) -> u64 {
         let pid = self.process.id().expect("a service that runs");
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -77,12 +77,12 @@ impl Served {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn results_that_nobody_reads_are_bounded_and_cost_their_hoarder_its_connections() {
+async fn unread_results_are_bounded_and_cost_their_hoarder_its_connections() {
     let served = Served::with(|_| ()).await;
     let hoarder = served.hoarder("results", 16);
     hoarder.until_said("open", 16).await;
     let begun = Instant::now();
-    // One that has a reply to read; the runs of the others do not start meanwhile, or were refused.
+    // A client with a reply to read; the runs of the others do not start meanwhile, or were refused.
     while hoarder.said("closed") == 0 && begun.elapsed() < Duration::from_secs(90) {
         served.prompt_call().await;
     }
@@ -92,7 +92,7 @@ async fn results_that_nobody_reads_are_bounded_and_cost_their_hoarder_its_connec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_that_are_never_finished_are_bounded_and_cost_their_hoarder_its_connections() {
+async fn unfinished_messages_are_bounded_and_cost_their_hoarder_its_connections() {
     let served = Served::with(|_| ()).await;
     let hoarders: Vec<Hoarder> = (0..4).map(|_| served.hoarder("unfinished", 16)).collect();
     let ended = || hoarders.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>();
@@ -110,7 +110,7 @@ async fn messages_that_are_never_finished_are_bounded_and_cost_their_hoarder_its
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_sees_what_goes_on_whoever_holds_all_places() {
+async fn status_gets_through_when_others_hold_all_places() {
     let served = Served::with(|settings| settings.concurrency = Some(1)).await;
     for mode in ["idle", "running"] {
         let crowd: Vec<Hoarder> = (0..4).map(|_| served.hoarder(mode, 16)).collect();
@@ -126,12 +126,12 @@ async fn the_owner_sees_what_goes_on_whoever_holds_all_places() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_without_end_neither_stop_pruning_nor_delay_others() {
+async fn endless_lists_neither_stop_pruning_nor_delay_others() {
     const MOST_HISTORY: u64 = 40 << 20;
     const MEASURED: usize = 9;
     const ROUNDS: usize = 3;
     let served = Served::with(|settings| settings.history.max_mb = 8).await;
-    // A history that is worth listing. What storing alone costs others is none of the lists' doing.
+    // A history that is worth listing. The delay that storing alone causes is measured first, without lists.
     let storing = served.hoarder("stores", 1);
     storing.until_said("stored", 4).await;
     let idle = median(&served, MEASURED).await;
@@ -141,7 +141,7 @@ async fn lists_without_end_neither_stop_pruning_nor_delay_others() {
     }
     let file = Paths::under(served.folder.path()).history_file();
     let watched = tokio::spawn(async move { watch(&file, Duration::from_secs(10)).await });
-    // What else the machine does may spoil one measurement; a flood that delays others spoils all of them.
+    // Other load on the machine may spoil one measurement; a flood that delays others spoils all of them.
     let mut busy = median(&served, MEASURED).await;
     for _ in 1..ROUNDS {
         if busy >= 4 * idle {
@@ -155,7 +155,7 @@ async fn lists_without_end_neither_stop_pruning_nor_delay_others() {
     served.stop().await;
 }
 
-/// The most that a history and its log had together.
+/// The largest size of a history and its log together.
 async fn watch(file: &Path, time: Duration) -> u64 {
     let log = file.with_file_name("history.sqlite-wal");
     let (begun, mut most) = (Instant::now(), 0);

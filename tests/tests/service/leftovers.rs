@@ -88,7 +88,7 @@ async fn off_waits_for_the_container_in_which_an_image_is_prepared() {
     engine.remove_image(name).await.unwrap();
 }
 
-/// One of this service that nobody has any more, as a crash leaves them.
+/// A container of this service left over as after a crash.
 async fn leftover(rig: &Rig, engine: &Arc<dyn Engine>) -> String {
     let spec = ContainerSpec {
         image: engine.image(ALPINE).await.unwrap().unwrap().id,
@@ -100,7 +100,7 @@ async fn leftover(rig: &Rig, engine: &Arc<dyn Engine>) -> String {
     engine.create(&spec).await.unwrap().0
 }
 
-/// The sandtray/go:... of this service's image for Go.
+/// The `sandtray/go:...` image made from this service's image for Go.
 async fn prepared(owners: &Owners, base: &str) -> String {
     let all = owners.docker.list_images(None::<bollard::query_parameters::ListImagesOptions>).await.unwrap();
     let base = owners.docker.inspect_image(base).await.unwrap().root_fs.unwrap().layers.unwrap();
@@ -114,7 +114,7 @@ async fn prepared(owners: &Owners, base: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_the_owners_outlives_every_sweep() {
+async fn the_owners_containers_survive_every_sweep() {
     let engine = engine().await;
     let go = "sandtray-test/quick-to-prepare:1";
     image_for_go(engine.as_ref(), go, QUICK_GO).await;
@@ -131,7 +131,7 @@ async fn what_is_the_owners_outlives_every_sweep() {
     owners.adopt_image(&ours);
     owners.start("a container of the image that was prepared for Go", &ours, None, &[]).await;
 
-    // As they were made by earlier versions: with the labels of the container that they come from.
+    // As earlier versions made them: with the labels of the container that they come from.
     let making = leftover(&rig, &engine).await;
     let run = owners.label(&making, LABEL_RUN).await;
     let old = owners.commit(&making, "old", HashMap::new()).await;
@@ -155,7 +155,7 @@ async fn what_is_the_owners_outlives_every_sweep() {
     owners.rename(&renamed, &name("renamed")).await;
     owners.wait_until_written().await;
 
-    // Its steps run in containers that have the labels of the image.
+    // The steps of the build run in containers that have the labels of the image.
     let lines = format!("FROM {old}\nUSER 0\nENTRYPOINT []\nRUN sleep 4 && echo kept >/x\n");
     let ended = leftover(&rig, &engine).await;
     let (said, ()) = tokio::join!(owners.build(&lines), async {

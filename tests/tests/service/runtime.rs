@@ -1,5 +1,5 @@
-//! An engine that is started again with another runtime between two looks at it. The runtime hands devices to the one image
-//! that asks for them. The engine is a `dockerd` of this test's own: with its own network, data and socket.
+//! An engine that is restarted with another runtime between two checks. The runtime gives devices to the one image that
+//! asks for them. The engine is a `dockerd` of this test's own: with its own network, data and socket.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use sandtray_tests::rig::{Agent, Rig, eventually};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-/// Asks the runtime of `programs/walls/runtime.py` for more than anybody asked of the engine.
+/// Asks the runtime of `programs/walls/runtime.py` for more than the engine was asked for.
 const ASKING: &str = "sandtray-test/asking:1";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn a_runtime_that_gives_one_image_devices_is_found_out_before_a_program_ru
     engine.stop(&mut process).await;
     process = engine.start("shim").await;
 
-    // From the first moment on. While the engine is on its way up calls fail for that; none may succeed.
+    // From the first moment on. While the engine starts, calls fail for that reason; none may succeed.
     let refused = loop {
         let error = agent.call("code.run", python()).await.expect_err("a program ran before the walls were proved");
         if error["data"]["trouble"] == "wall_missing" {
@@ -49,7 +49,7 @@ async fn a_runtime_that_gives_one_image_devices_is_found_out_before_a_program_ru
     let image = image(&mut agent, "python").await;
     assert!(image["wall_missing"].as_str().is_some_and(|wall| wall.contains("device")), "{image}");
 
-    // With the runtime that there was, it is as it was.
+    // With the earlier runtime, everything works as before.
     engine.stop(&mut process).await;
     process = engine.start("runc").await;
     eventually("Python runs again", || async {
@@ -110,7 +110,7 @@ impl Dockerd {
         process
     }
 
-    /// As its service manager would: it takes its containers and its containerd along.
+    /// Stops it as its service manager would: with its containers and its containerd.
     async fn stop(&self, process: &mut Child) {
         let pid = process.id().expect("an engine that runs").to_string();
         assert!(Command::new("kill").arg(pid).status().await.expect("kill").success());

@@ -279,7 +279,7 @@ async fn a_client_that_closed_only_its_own_side_gets_its_batch() {
 }
 
 #[tokio::test]
-async fn a_batch_whose_results_have_no_room_tells_so_and_delivers_what_streams() {
+async fn a_batch_without_room_for_its_results_says_so_and_still_streams_them() {
     let product = Scripted::new();
     let mut session = connect(&product);
     let others: Vec<Hold> = (0..2).map(|_| product.budget().account().hold()).collect();

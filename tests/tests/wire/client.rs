@@ -65,7 +65,7 @@ impl Wire {
 pub(crate) struct Session {
     pub(crate) wire: Wire,
     pub(crate) stop: CancellationToken,
-    /// Of the process that the client is.
+    /// The account of the client's process.
     pub(crate) account: Account,
     task: JoinHandle<()>,
 }

@@ -134,7 +134,7 @@ async fn greeted(path: &Path) -> Wire {
     wire
 }
 
-/// So many connections, of as many processes as that takes.
+/// This many connections, spread over as many processes as needed.
 async fn crowd(path: &Path, mode: &str, connections: usize) -> Vec<Hoarder> {
     let mut crowd = Vec::new();
     for _ in 0..connections / MAX_OF_PROCESS {
@@ -146,16 +146,16 @@ async fn crowd(path: &Path, mode: &str, connections: usize) -> Vec<Hoarder> {
 }
 
 #[tokio::test]
-async fn whoever_has_no_place_gets_that_of_the_connection_that_was_idle_longest() {
+async fn a_new_program_gets_the_place_of_the_longest_idle_connection() {
     let (_root, path, serving, _product) = served().await;
     let crowd = crowd(&path, "idle", MAX_CONNECTIONS).await;
     let closed = || crowd.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>();
     let other = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
     other.until_said("open", 1).await;
     crowd[0].until_said("closed too_many_connections", 1).await;
-    // This test is the program that serves, so it has the owner's place, and nobody gives way for it.
+    // This test is the program that serves, so it gets the owner's place, and no connection gives way for it.
     let mut owner = greeted(&path).await;
-    // Its next connection takes that very place, once it is idle.
+    // Its next connection takes the same place, once that is idle.
     let again = greeted(&path).await;
     assert_eq!(owner.get().await["error"]["data"]["code"], "too_many_connections");
     assert_eq!(owner.next().await, None);
@@ -165,7 +165,7 @@ async fn whoever_has_no_place_gets_that_of_the_connection_that_was_idle_longest(
 }
 
 #[tokio::test]
-async fn nobody_gives_way_who_has_a_run_and_the_owners_program_gets_in_all_the_same() {
+async fn connections_with_a_run_keep_their_place_and_the_owners_program_gets_in() {
     let (_root, path, serving, _product) = served().await;
     let crowd = crowd(&path, "running", MAX_CONNECTIONS).await;
     let refused = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
@@ -173,7 +173,7 @@ async fn nobody_gives_way_who_has_a_run_and_the_owners_program_gets_in_all_the_s
     // This test is the program that serves.
     let _owner = greeted(&path).await;
     assert_eq!(crowd.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>(), 0);
-    // A place that frees is given on.
+    // A freed place is given to the next.
     drop(crowd);
     eventually("a place is free", || async {
         let other = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
@@ -201,13 +201,13 @@ async fn a_subscription_is_given_up_only_where_its_program_has_others() {
 }
 
 #[tokio::test]
-async fn one_program_has_its_share_of_the_places_and_not_more() {
+async fn one_program_has_only_its_share_of_the_places() {
     let (_root, path, serving, product) = served().await;
     let mut wires = Vec::new();
     for _ in 0..MAX_OF_PROCESS {
         wires.push(greeted(&path).await);
     }
-    // The seventeenth would get the owner's place here, since this test is the program that serves: so twice.
+    // This test is the program that serves, so its seventeenth connection would get the owner's place. Hence one more.
     wires.push(greeted(&path).await);
     wires[MAX_OF_PROCESS].run(2, "hold").await;
     product.until_running(1).await;
@@ -225,9 +225,9 @@ async fn one_program_has_its_share_of_the_places_and_not_more() {
     serving.stop().await;
 }
 
-/// Another user can be made by root only; without root, that one's own service is spoken to is all there is to see.
+/// Only root can act as another user. Without root, this only tests that the user's own service is accepted.
 #[tokio::test]
-async fn a_client_speaks_to_no_service_of_another_user() {
+async fn a_client_refuses_a_service_of_another_user() {
     const NOBODY: u32 = 65534;
     let ours = private();
     let listener = Listener::bind(&ours.path().join("s")).unwrap();
@@ -237,7 +237,7 @@ async fn a_client_speaks_to_no_service_of_another_user() {
     }
     let theirs = private();
     let (path, program) = (theirs.path().join("s"), theirs.path().join("hoard"));
-    // From where it was built another user may not be able to start it.
+    // Another user may not be able to start it from where it was built.
     fs::copy(env!("CARGO_BIN_EXE_hoard"), &program).unwrap();
     chown(theirs.path(), Some(NOBODY), None).unwrap();
     let other = Hoarder::start_as(NOBODY, program.to_str().unwrap(), &path, "listens", 1);

@@ -450,7 +450,7 @@ async fn replies_count_until_they_are_read() {
 }
 
 #[tokio::test]
-async fn a_long_call_that_there_is_no_room_for_is_refused_by_its_id_and_the_next_goes_on() {
+async fn a_long_call_without_room_is_refused_by_its_id_and_the_next_goes_on() {
     let product = Scripted::new();
     let mut session = connect(&product);
     let others: Vec<Hold> = (0..2).map(|_| product.budget().account().hold()).collect();
@@ -462,7 +462,7 @@ async fn a_long_call_that_there_is_no_room_for_is_refused_by_its_id_and_the_next
         .await;
     let refused = session.wire.get().await;
     assert_eq!((&refused["id"], &refused["error"]["data"]["code"]), (&json!(7), &json!("queue_full")), "{refused}");
-    // What is short needs no room.
+    // A short message needs no room.
     session.wire.run(8, "say hi").await;
     assert_eq!(session.wire.get().await["result"]["stdout"], "hi");
     drop(others);

@@ -31,7 +31,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
 }
 
-/** Its address stands under Details. */
+/** Without the address, which is under Details. */
 export function troubleTitle({ summary, reason }: TroubleView): string {
   return reason === undefined ? `${summary}.` : `${summary}: ${reason}.`;
 }
@@ -133,7 +133,7 @@ export function runTitle(run: { label: string | null; language: string }): strin
   return run.label?.trim() || `${languageTitle(run.language)} program`;
 }
 
-/** Of `sha256:...`, the digits that tell two images apart at a glance. */
+/** The first digits of `sha256:...`, enough to tell two images apart. */
 export function shortDigest(digest: string): string {
   return digest.slice(digest.indexOf(':') + 1).slice(0, 12);
 }
@@ -150,7 +150,7 @@ export function faultSentence(field: string, { field: at, with: other, message }
 
 const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'limits.files_mb': '“Files”' };
 
-/** Pasted into a terminal, control characters would do something: they stay behind. */
+/** Control characters are left out, since a terminal would obey them when they are pasted. */
 export function copiedWords(leftOut: number): string {
   return leftOut === 0 ? 'Copied' : `Copied, without ${plural(leftOut, 'control character')}`;
 }

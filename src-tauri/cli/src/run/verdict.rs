@@ -10,7 +10,7 @@ use crate::terminal::plain;
 /// Names that a sentence lists before it says "and more".
 const MAX_NAMES: usize = 5;
 
-/// `saving`: the files are told of when they are saved.
+/// `saving`: the returned files are reported when they are saved, not here.
 pub(super) fn tell(result: &Value, saving: bool) {
     for sentence in sentences(result, saving) {
         say(&sentence);
@@ -20,7 +20,7 @@ pub(super) fn tell(result: &Value, saving: bool) {
     }
 }
 
-/// Beside what the program said itself it stands back.
+/// Dimmed on a terminal, so that it is less prominent than the program's output.
 fn dim(text: &str, terminal: bool) -> String {
     if terminal { format!("\u{1b}[2msandtray: {text}\u{1b}[22m") } else { format!("sandtray: {text}") }
 }

@@ -10,7 +10,7 @@ fn read(path: &Path) -> Vec<u8> {
     fs::read(path).expect("it was saved")
 }
 
-/// How many were saved, and what is said of the others.
+/// The number of saved files, and the messages about the others.
 fn saved(files: &Value, folder: &Path, existing: Existing) -> (usize, Vec<String>) {
     let saved = save(files, folder, existing).expect("a folder that can be written");
     assert_eq!(saved.failure(folder).is_some(), !saved.refused.is_empty());
@@ -34,7 +34,7 @@ fn files_arrive_exactly() {
 }
 
 #[test]
-fn what_is_there_stays_unless_it_may_be_replaced() {
+fn existing_files_stay_unless_they_may_be_replaced() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path();
     fs::write(out.join("a"), "mine").unwrap();
@@ -53,7 +53,7 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
 }
 
 #[test]
-fn what_is_replaced_is_a_new_file_and_nothing_is_written_through_the_old_one() {
+fn a_replaced_file_is_new_and_the_old_one_is_not_written_to() {
     let root = tempfile::tempdir().unwrap();
     let (out, outside) = (root.path().join("out"), root.path().join("precious"));
     fs::create_dir_all(out.join("folder")).unwrap();
@@ -67,7 +67,7 @@ fn what_is_replaced_is_a_new_file_and_nothing_is_written_through_the_old_one() {
     let (number, refused) = saved(&files, &out, Replace);
     assert_eq!((number, refused.len()), (3, 1), "{refused:?}");
     assert!(refused[0].starts_with("folder was not saved: "), "{refused:?}");
-    assert_eq!(std::io::read_to_string(open).unwrap(), "old", "whoever reads it reads the old one to its end");
+    assert_eq!(std::io::read_to_string(open).unwrap(), "old", "an open file stays the old one to its end");
     assert_ne!(fs::metadata(out.join("a")).unwrap().ino(), before);
     assert_eq!(read(&outside), b"precious");
     for name in ["a", "link", "hard"] {
@@ -78,7 +78,7 @@ fn what_is_replaced_is_a_new_file_and_nothing_is_written_through_the_old_one() {
 }
 
 #[test]
-fn hidden_names_are_refused_wherever_they_stand_and_whatever_is_allowed() {
+fn hidden_names_are_refused_at_any_depth_and_with_force() {
     let hidden = [
         ".envrc",
         ".git/config",

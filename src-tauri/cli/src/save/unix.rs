@@ -1,4 +1,4 @@
-//! Step by step from an open folder, so that a link put in the way at any moment is not followed.
+//! Opens folder by folder, so that a link put in the way at any moment is not followed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::Existing;
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
-/// Fails with `AlreadyExists` where something has the name and is to be kept.
+/// Fails with `AlreadyExists` if the name exists and is to be kept.
 pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existing) -> io::Result<()> {
     // The folder itself may be a link: its owner named it.
     let mut folder = open(root, FOLDER, Mode::empty())?;
@@ -31,14 +31,14 @@ pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existi
     written
 }
 
-/// Replacing takes a link or a fifo away rather than writing through it. Keeping is one step too: nothing can appear between
-/// a look and the deed.
+/// Replacing removes a link or a fifo rather than writing through it. Keeping is one step too: nothing can appear
+/// between the check and the write.
 fn take_name(folder: &OwnedFd, draft: &str, name: &str, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replace {
         return Ok(renameat(folder, draft, folder, name)?);
     }
     match rename_if_free(folder, draft, name) {
-        // Not every file system knows that way; what has no hard links either says so.
+        // Not every file system supports that; one without hard links gives either error.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             linkat(folder, draft, folder, name, AtFlags::empty())?;
             Ok(unlinkat(folder, draft, AtFlags::empty())?)

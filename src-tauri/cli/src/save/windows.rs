@@ -1,4 +1,4 @@
-//! Looks before each step. Windows lets only administrators and developers make links.
+//! Checks before each step. Windows lets only administrators and developers make links.
 
 use std::fs;
 use std::io;
@@ -8,9 +8,9 @@ use sandtray_core::name::FileName;
 
 use super::Existing;
 
-/// Fails with `AlreadyExists` where something has the name and is to be kept.
+/// Fails with `AlreadyExists` if the name exists and is to be kept.
 pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    // `~` is in short names, which name hidden folders too; dots and blanks at the end are dropped.
+    // `~` occurs in short names, which can name hidden folders too; dots and blanks at the end are dropped.
     let odd = |component: &str| {
         component.contains([':', '<', '>', '"', '|', '?', '*', '~']) || component.ends_with(['.', ' '])
     };
@@ -33,7 +33,7 @@ pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existi
     let place = folder.join(super::last(name));
     let taken = match existing {
         Existing::Replace => fs::rename(&draft, place),
-        // In one step, unlike a look and a rename, which replaces.
+        // In one step, unlike a check and a rename, which replaces.
         Existing::Keep => fs::hard_link(&draft, place).and_then(|()| fs::remove_file(&draft)),
     };
     if taken.is_err() {

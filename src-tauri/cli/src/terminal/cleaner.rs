@@ -1,24 +1,25 @@
-//! What a program printed, piece by piece: text and colours stay, everything that could do more than print is left out.
+//! Cleans a program's output piece by piece: text and colours stay, everything that could do more than print is left
+//! out.
 
 use sandtray_core::text::is_hidden;
 
 use super::looks::Looks;
 
-/// Longer control sequences than any colour; what passes it is dropped.
+/// More bytes than any colour sequence has; longer sequences are dropped.
 const MAX_SEQUENCE: usize = 64;
 
-/// Works on pieces: a sequence, or a character, may begin in one and end in the next.
+/// Works on pieces: a sequence or a character may begin in one and end in the next.
 #[derive(Debug)]
 pub(crate) struct Cleaner {
     state: State,
     sequence: String,
     looks: Looks,
     coloured: bool,
-    /// The first bytes of a character whose others have not come: 3 at most.
+    /// The first bytes of an incomplete character: 3 at most.
     partial: Vec<u8>,
-    /// A carriage return came, and nothing that is seen since.
+    /// Whether a carriage return came, and nothing visible since.
     returned: bool,
-    /// The last that was printed: a line end at the start of a line.
+    /// The last printed character: a line end at the start of a line.
     last: char,
 }
 
@@ -26,11 +27,11 @@ pub(crate) struct Cleaner {
 enum State {
     Text,
     Escape,
-    /// An escape with an intermediate byte, which is followed by one more.
+    /// An escape with an intermediate byte; one more byte follows.
     EscapeMore,
     /// `ESC [`: cursor, colours, modes.
     Control,
-    /// `ESC ]` and its kin: titles, clipboard, hyperlinks; up to BEL or `ESC \`.
+    /// `ESC ]` and the like: titles, clipboard, hyperlinks; up to BEL or `ESC \`.
     Words,
     WordsEscape,
 }
@@ -61,7 +62,7 @@ impl Cleaner {
         out
     }
 
-    /// What was held back, and the terminal's own colours where they were changed.
+    /// The bytes held back, and the terminal's own colours if they were changed.
     pub(crate) fn end(&mut self) -> String {
         let mut out = String::new();
         for c in String::from_utf8_lossy(&std::mem::take(&mut self.partial)).chars() {
@@ -78,7 +79,7 @@ impl Cleaner {
 
     fn step(&mut self, c: char, out: &mut String) {
         self.state = match (self.state, c) {
-            // A new line ends whatever was begun: an unfinished sequence hides one line at most.
+            // A new line ends an unfinished sequence: it hides one line at most.
             (_, '\n') => {
                 self.print(c, out);
                 State::Text
@@ -109,7 +110,7 @@ impl Cleaner {
         };
     }
 
-    /// A carriage return alone would let a line be written over: what follows it has a line of its own, as in the window.
+    /// A carriage return alone would let a line be overwritten: the text after it starts a new line, as in the window.
     fn print(&mut self, c: char, out: &mut String) {
         match c {
             '\r' => self.returned = self.last != '\n',
@@ -152,7 +153,7 @@ fn after_escape(c: char, sequence: &mut String) -> State {
     }
 }
 
-/// How many bytes at the end begin a character that may yet become whole.
+/// The number of bytes at the end that begin a character that may still be completed.
 fn unfinished(bytes: &[u8]) -> usize {
     let length = |lead: u8| match lead {
         0xc2..=0xdf => 2,
@@ -167,7 +168,7 @@ fn unfinished(bytes: &[u8]) -> usize {
     }
 }
 
-/// Emoji and some scripts are spelled with joiners and variation selectors. Between Latin letters they only hide.
+/// Emoji and some scripts need joiners and variation selectors. Between Latin letters they only hide text.
 fn is_joined(before: char, c: char) -> bool {
     let base = before >= '\u{590}' && !is_hidden(before);
     match c {
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_more_than_print_is_left_out() {
+    fn sequences_that_do_more_than_print_are_left_out() {
         for hostile in [
             "\x1b]0;title\x07",
             "\x1b]52;c;cm0gLXJm\x1b\\",
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_writes_over_nothing() {
+    fn a_carriage_return_overwrites_nothing() {
         for (given, shown) in [
             ("secret\rpublic", "secret\npublic"),
             ("10%\r20%\r\n", "10%\n20%\r\n"),
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_cut_in_two_is_one_and_half_of_one_is_told() {
+    fn a_character_cut_in_two_is_joined_and_half_a_character_is_replaced() {
         let text = "ä€😀\u{9b}2J\u{9d}x\u{9c}z".as_bytes();
         for cut in 0..text.len() {
             let mut cleaner = Cleaner::default();
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_comes_is_shown_alike_in_any_pieces_and_holds_text_and_colours_only() {
+    fn any_input_in_any_pieces_gives_the_same_text_and_colours_only() {
         let parts = [
             "a", "text", "\n", "\r", "\t", "\x1b", "\x1b[", "\x1b]", "\x1bP", "\x1b\\", "[", "m", "1;31", "8", ";",
             "38;5;", ":", "\x07", "\u{9b}", "\u{9d}", "\u{9c}", "\u{85}", "\u{202e}", "\u{200b}", "\u{200d}",

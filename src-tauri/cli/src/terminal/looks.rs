@@ -1,13 +1,13 @@
-//! Which parameters of a colour sequence (SGR) reach the terminal. Pure.
+//! Decides which parameters of a colour sequence (SGR) reach the terminal. Pure.
 
-/// The terminal's colours as a program has left them.
+/// The terminal's colours as the program has set them.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     text: Option<Colour>,
     ground: Option<Colour>,
 }
 
-/// What can be compared: the sixteen, whose shades are the terminal's choice, and all others.
+/// A comparable colour: one of the sixteen, whose shades the terminal chooses, or any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colour {
     Named(u8),
@@ -15,8 +15,9 @@ enum Colour {
 }
 
 impl Looks {
-    /// Of a colour sequence's parameters those that change how text looks, and not whether it is seen: not 8, which conceals,
-    /// nor 5 and 6, which blink. Text in the colour of its ground gets the terminal's own. None where nothing is left.
+    /// Keeps the parameters of a colour sequence that change how text looks, and drops those that hide it: 8, which
+    /// conceals, and 5 and 6, which blink. Text in the colour of its background gets the terminal's own. None if
+    /// nothing is left.
     pub(super) fn change(&mut self, sequence: &str) -> Option<String> {
         let given: Vec<&str> = sequence.split(';').collect();
         let mut kept = Vec::new();
@@ -70,13 +71,13 @@ impl Colour {
                 Some(Self::Mixed([level(n / 36), level(n / 6 % 6), level(n % 6)]))
             }
             [5, n] => Some(Self::Mixed([8 + 10 * (n - 232); 3])),
-            // With colons the space of colours may stand before them.
+            // With colons, the colour space may come before them.
             [2, r, g, b] | [2, _, r, g, b] => Some(Self::Mixed([r, g, b])),
             _ => None,
         }
     }
 
-    /// Too near to be told apart by eye.
+    /// Too similar to be told apart by eye.
     fn is_like(self, other: Self) -> bool {
         const NEAR: u8 = 24;
         match (self, other) {
@@ -89,7 +90,7 @@ impl Colour {
     }
 }
 
-/// How many parameters a colour of 256 or of millions takes: 0 where it is not one as it should be.
+/// The number of parameters of a 256-colour or true-colour value; 0 if it is malformed.
 fn colour(params: &[&str]) -> Option<usize> {
     let numbers = |params: &[&str]| params.iter().all(|param| param.parse::<u8>().is_ok());
     let (first, parts) = params[0].split_once(':').map_or((params[0], None), |(first, parts)| (first, Some(parts)));
@@ -102,7 +103,7 @@ fn colour(params: &[&str]) -> Option<usize> {
             };
             Some(if params.get(1..taken.max(1)).is_some_and(numbers) { taken } else { 0 })
         }
-        // With colons; 4 is the kind of line below the text.
+        // With colons; 4 is the style of underline.
         (Ok(4 | 38 | 48 | 58), Some(parts)) => {
             let fine = parts.split(':').all(|part| part.is_empty() || part.parse::<u8>().is_ok());
             Some(usize::from(fine))
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_conceals_is_left_out() {
+    fn concealing_parameters_are_left_out() {
         for (given, left) in [
             ("8", None),
             ("08", None),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn text_in_the_colour_of_its_ground_gets_the_terminals_own() {
+    fn text_in_the_colour_of_its_background_gets_the_terminals_own() {
         for (given, left) in [
             (&["30;40"][..], "30;40;39;49"),
             (&["37", "107"], "107"),

@@ -1,4 +1,4 @@
-//! What is taken is given back; shares and bounds hold; whoever waits is told.
+//! Held bytes are freed; shares and bounds hold; waiters are woken.
 
 use tokio::time::timeout;
 
@@ -11,7 +11,7 @@ fn figures(budget: &Budget) -> [usize; 3] {
 }
 
 #[test]
-fn what_is_held_goes_through_its_parts_and_is_given_back_by_the_last_holder() {
+fn held_bytes_move_through_the_parts_and_are_freed_by_the_last_holder() {
     let budget = Budget::default();
     let hold = budget.account().hold();
     let other = hold.clone();
@@ -27,7 +27,7 @@ fn what_is_held_goes_through_its_parts_and_is_given_back_by_the_last_holder() {
 }
 
 #[test]
-fn one_program_has_its_share_and_all_have_what_there_is() {
+fn one_program_has_its_share_and_all_share_the_total() {
     let budget = Budget::default();
     let (one, other, third) = (budget.account(), budget.account(), budget.account());
     let holds: Vec<Hold> = (0..3).map(|_| one.hold()).collect();
@@ -44,7 +44,7 @@ fn one_program_has_its_share_and_all_have_what_there_is() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_begins_nothing_and_does_not_keep_others_from_it() {
+fn a_client_that_reads_nothing_starts_nothing_and_others_still_start() {
     let budget = Budget::default();
     let (hoarder, other) = (budget.account(), budget.account());
     let hold = hoarder.hold();
@@ -57,7 +57,7 @@ fn a_client_that_takes_nothing_begins_nothing_and_does_not_keep_others_from_it()
 }
 
 #[test]
-fn where_many_hoard_those_go_first_that_have_taken_everything() {
+fn when_many_hoard_only_clients_without_unread_replies_start() {
     let budget = Budget::default();
     let hoards: Vec<Hold> = (0..4).map(|_| budget.account().hold()).collect();
     hoards.iter().for_each(|hold| hold.going(SCARCE / 4));
@@ -71,7 +71,7 @@ fn where_many_hoard_those_go_first_that_have_taken_everything() {
 }
 
 #[tokio::test]
-async fn who_waits_for_room_gets_it_once_it_is_there() {
+async fn a_waiter_gets_room_once_it_is_freed() {
     let budget = Budget::default();
     let account = budget.account();
     let full = account.hold();
@@ -88,7 +88,7 @@ async fn who_waits_for_room_gets_it_once_it_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_has_one_turn_in_so_much_time_and_saves_none_up() {
+async fn a_process_has_one_turn_per_interval_and_saves_none_up() {
     let (budget, every) = (Budget::default(), Duration::from_millis(20));
     let (one, other) = (budget.account(), budget.account());
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -106,7 +106,7 @@ async fn a_process_has_one_turn_in_so_much_time_and_saves_none_up() {
 }
 
 #[tokio::test]
-async fn a_taken_reply_is_told_to_whoever_watches() {
+async fn the_watcher_is_told_of_a_reply_that_was_read() {
     let budget = Budget::default();
     let hold = budget.account().hold();
     hold.going(1);

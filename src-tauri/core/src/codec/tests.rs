@@ -15,7 +15,7 @@ fn line(text: &'static str) -> Frame {
     Frame::Line(Bytes::from_static(text.as_bytes()))
 }
 
-/// A reader that gives so many bytes at a time.
+/// A reader that returns a fixed number of bytes at a time.
 struct Pieces<'a> {
     bytes: &'a [u8],
     piece: usize,
@@ -56,7 +56,7 @@ async fn a_line_too_long_is_told_once_and_skipped() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_told_before_it_ends_and_kept_nowhere() {
+async fn an_endless_line_is_told_at_the_cap_and_not_kept() {
     let (mut ours, theirs) = tokio::io::duplex(1 << 20);
     let mut frames = Frames::with_cap(theirs, 1000);
     ours.write_all(&[b'x'; 2000]).await.unwrap();
@@ -94,7 +94,7 @@ async fn after_a_long_line_its_memory_is_given_back() {
 }
 
 #[tokio::test]
-async fn the_greatest_frame_passes_and_one_byte_more_does_not() {
+async fn the_largest_frame_passes_and_one_byte_more_does_not() {
     let mut bytes = vec![b'x'; MAX_FRAME];
     bytes.push(b'\n');
     let got = frames(&bytes, MAX_FRAME, 1 << 20).await;
@@ -110,7 +110,7 @@ async fn a_reader_that_takes_nothing_ends_the_write() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 }
 
-/// A reader that takes so many bytes at the end of every second.
+/// A reader that takes a fixed number of bytes at the end of every second.
 async fn written_to(bytes_a_second: usize, frame: usize) -> io::Result<Duration> {
     let (mut ours, mut theirs) = tokio::io::duplex(bytes_a_second);
     let reading = tokio::spawn(async move {
@@ -127,11 +127,11 @@ async fn written_to(bytes_a_second: usize, frame: usize) -> io::Result<Duration>
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_gets_all_of_it_and_one_below_the_rate_does_not() {
+async fn a_slow_reader_gets_everything_and_one_below_the_rate_does_not() {
     let took = written_to(MIN_RATE, MAX_FRAME).await.unwrap();
     assert!(took > 4 * WRITE_STALL, "{took:?}");
     assert_eq!(written_to(MIN_RATE / 2, MAX_FRAME).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-    // A small one has its time however slowly it goes.
+    // A small message has its time at any speed.
     assert!(written_to(1, 25).await.is_ok());
 }
 
@@ -141,13 +141,13 @@ fn of_client(account: &Account) -> (tokio::io::DuplexStream, Frames<tokio::io::D
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_may_say_nothing_for_ever_and_begin_nothing_that_it_does_not_end() {
+async fn a_client_may_stay_silent_but_must_finish_a_line_it_has_begun() {
     let account = crate::budget::Budget::default().account();
     let (mut ours, mut frames) = of_client(&account);
     assert!(timeout(Duration::from_secs(86_400), frames.next()).await.is_err());
     ours.write_all(b"\n \nhel").await.unwrap();
     assert!(timeout(READ_STALL / 2, frames.next()).await.is_err());
-    // What its session does meanwhile is not the client's time.
+    // The time that its session takes does not count against the client.
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     ours.write_all(b"lo\nagain").await.unwrap();
     assert_eq!(frames.next().await.unwrap(), Some(line("hello")));
@@ -157,7 +157,7 @@ async fn a_client_may_say_nothing_for_ever_and_begin_nothing_that_it_does_not_en
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_line_holds_room_until_it_is_dealt_with() {
+async fn a_long_line_holds_room_until_it_is_handled() {
     let budget = crate::budget::Budget::default();
     let account = budget.account();
     let full = account.hold();
@@ -169,11 +169,11 @@ async fn a_long_line_holds_room_until_it_is_dealt_with() {
         ours
     });
     assert!(matches!(frames.next().await.unwrap(), Some(Frame::Line(line)) if line.len() == 1 << 20));
-    // Nobody took the hold over, and it is there until the next frame is asked for.
+    // The hold was not taken over, and stays until the next frame is asked for.
     assert!(!account.hold().coming(1));
     assert_eq!(frames.next().await.unwrap(), Some(line("short")));
     assert!(account.hold().coming(MAX_FRAME));
-    // White space is nothing, and holds nothing once it has passed.
+    // White space is no message, and holds nothing once it is skipped.
     let mut ours = sending.await.unwrap();
     let sending = tokio::spawn(async move {
         ours.write_all(format!("{}\n", " ".repeat(1 << 20)).as_bytes()).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_long_line_holds_room_until_it_is_dealt_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_line_without_room_waits_for_it_and_is_skipped_in_the_end() {
+async fn a_long_line_without_room_waits_and_is_then_skipped() {
     let account = crate::budget::Budget::default().account();
     let full = account.hold();
     assert!(full.coming(crate::budget::COMING_OF_ONE));
@@ -197,7 +197,7 @@ async fn a_long_line_without_room_waits_for_it_and_is_skipped_in_the_end() {
         ours
     });
     let begun = Instant::now();
-    // Asked in pieces, as a session does that has other things to do.
+    // Asked in pieces, as by a session that has other things to do.
     let refused = loop {
         if let Ok(frame) = timeout(Duration::from_millis(300), frames.next()).await {
             break frame.unwrap();

@@ -67,9 +67,9 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     }
 }
 
-/// For a script of our own that changes an image of the owner's choice: the root is writable, and root's, and it may take the
-/// memory, the processes and the size of files that a compiler needs. All else is as for a run, since what runs there is
-/// the image's. How much it writes is watched by whoever runs it: few engines can bound a root file system.
+/// For a script of our own that changes an image of the owner's choice. The root is writable and owned by root, and the
+/// memory, processes and file sizes suffice for a compiler. All else is as for a run, since the programs are the
+/// image's. The caller watches how much it writes, since few engines can bound a root file system.
 pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     const MEMORY: i64 = 4 << 30;
     const PROCESSES: u32 = 512;
@@ -103,8 +103,8 @@ pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     }
 }
 
-/// The image's own variables cannot be taken away here, only by `env -i`. Some runtimes go by one of them: NVIDIA's gives a
-/// container the host's devices and drivers where its image says so, as every image for CUDA does. This says no.
+/// The image's own variables cannot be removed here, only by `env -i`. Some runtimes obey one of them: NVIDIA's gives a
+/// container the host's devices and drivers if its image asks, as every image for CUDA does. This overrides it.
 fn for_the_runtime() -> Vec<String> {
     vec!["NVIDIA_VISIBLE_DEVICES=void".into()]
 }
@@ -138,7 +138,7 @@ fn host_config(spec: &ContainerSpec) -> HostConfig {
     HostConfig { tmpfs: Some(tmpfs(spec)), ulimits: Some(ulimits(&spec.limits)), ..walls(&spec.limits) }
 }
 
-/// The walls around whatever is started from an image.
+/// The walls around every program that is started from an image.
 fn walls(limits: &Limits) -> HostConfig {
     let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
     HostConfig {
@@ -235,12 +235,13 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
     i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
 }
 
-/// What /proc and /sys tell about the machine, hidden. Naming any replaces the engine's own list, so all that engines hide
-/// is here: the oldest and the newest of them, which hides each CPU's `thermal_throttle`, a part of /sys/devices.
+/// Paths of /proc and /sys that describe the machine, hidden. Naming any replaces the engine's own list, so this holds
+/// all that engines hide, from the oldest to the newest. The newest hides each CPU's `thermal_throttle`, a part of
+/// /sys/devices.
 ///
-/// One that a kernel does not have is left out by the runtime. Folders are hidden whole where they can be, since a name that
-/// is hidden in one of them is a link into another. What is beside them is meant to be seen: how many CPUs there are
-/// comes from the scheduler and from /proc/cpuinfo, limits come from /sys/fs/cgroup.
+/// The runtime skips a path that the kernel does not have. Whole folders are hidden where possible, since a hidden name
+/// in one may be a link into another. The rest is meant to be seen: the number of CPUs comes from the scheduler and
+/// from /proc/cpuinfo, limits come from /sys/fs/cgroup.
 const MASKED_PROC: &str = "\
     /proc/acpi /proc/allocinfo /proc/asound /proc/bootconfig /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz \
     /proc/consoles /proc/crypto /proc/devices /proc/diskstats /proc/dma /proc/driver /proc/dynamic_debug \
@@ -250,7 +251,7 @@ const MASKED_PROC: &str = "\
     /proc/partitions /proc/pressure /proc/sched_debug /proc/schedstat /proc/scsi /proc/slabinfo /proc/softirqs \
     /proc/spl /proc/swaps /proc/sys/dev /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/timer_list \
     /proc/timer_stats /proc/tty /proc/vmallocinfo /proc/vmcore /proc/xen /proc/zoneinfo";
-/// Everything but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they are on.
+/// Everything but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they use.
 const MASKED_SYS: &str = "\
     /sys/block /sys/bus /sys/class /sys/dev /sys/devices /sys/firmware /sys/fs/afs /sys/fs/bcachefs /sys/fs/bpf \
     /sys/fs/btrfs /sys/fs/ecryptfs /sys/fs/erofs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/fuse /sys/fs/gfs2 /sys/fs/lustre \
@@ -258,15 +259,15 @@ const MASKED_SYS: &str = "\
     /sys/fs/selinux /sys/fs/smackfs /sys/fs/tmpfs /sys/fs/ubifs /sys/fs/unicode /sys/fs/virtiofs /sys/fs/xfs \
     /sys/fs/zonefs /sys/hypervisor /sys/kernel /sys/module /sys/power";
 
-/// Two of them are masked as well; an engine that does only one of the two still keeps them from being written.
+/// Two of them are masked as well; either measure alone keeps them from being written.
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
 
-/// Each path of /proc and /sys that is empty in a container, if it is there at all.
+/// Each path of /proc and /sys that is empty in a container, if it exists.
 pub(super) fn masked_paths() -> impl Iterator<Item = &'static str> {
     MASKED_PROC.split_whitespace().chain(MASKED_SYS.split_whitespace())
 }
 
-/// Each path of /proc that cannot be written in a container, whoever may write it outside.
+/// Each path of /proc that no user can write in a container.
 pub(super) fn readonly_paths() -> impl Iterator<Item = &'static str> {
     READONLY.split_whitespace()
 }

@@ -14,7 +14,7 @@ use super::Endpoint;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
-/// Whoever sets a variable for `docker` does not know that programs of agents and what is in them would go that way.
+/// A user who sets a variable for `docker` does not know that programs of agents and their data would go that way.
 const NOT_CHOSEN: &str = "it is another computer's, where programs, inputs and results would go unencrypted; if you mean it, name \
     it as `engine` in Sandtray's settings, otherwise forward its socket with `ssh -L`";
 
@@ -113,12 +113,12 @@ fn pipe_presence(path: &Path, name: &str) -> Presence {
     if there { Presence::There { real: path.to_owned() } } else { Presence::Missing }
 }
 
-/// An address that somebody wrote down.
+/// An address that the user wrote.
 struct Named<'a> {
     url: &'a str,
     found: &'a str,
     tls: bool,
-    /// In our settings, rather than by what was set for `docker`.
+    /// Whether it is from our settings, and not from a setting for `docker`.
     by_owner: bool,
 }
 

@@ -151,14 +151,14 @@ impl Fake {
         self.world().with_volumes.insert(name.to_owned());
     }
 
-    /// The container gets another name, as its owner may give it.
+    /// Renames the container, as its owner may.
     pub fn rename(&self, id: &ContainerId, name: &str) {
         if let Some(container) = self.world().containers.get_mut(id) {
             container.name = name.to_owned();
         }
     }
 
-    /// The image that the container was made from has the same labels: the container has them from there.
+    /// Gives the container's image the same labels, as if the container had inherited them.
     pub fn hand_labels_down(&self, id: &ContainerId) {
         let mut world = self.world();
         let inherited = world.containers.get(id).map(|container| (container.image.clone(), container.run.clone()));

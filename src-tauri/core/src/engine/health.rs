@@ -34,7 +34,7 @@ pub const NUDGE_GAP: Duration = Duration::from_millis(500);
 const MISSES: u32 = 2;
 /// An engine that restarts gets this long to come back before another one takes its place.
 pub const LOYALTY: Duration = Duration::from_secs(30);
-/// A watch that ends sooner is one that the engine, or something before it, cuts off. After so many in a row there is none.
+/// A watch that ends sooner was cut off by the engine or a proxy. After so many in a row the engine is not watched.
 const BRIEF: Duration = Duration::from_secs(2);
 const BRIEF_WATCHES: u32 = 5;
 /// Candidates that are asked at the same time.
@@ -67,8 +67,8 @@ pub struct Connection {
     pub state: EngineState,
     /// The same one for as long as the endpoint and the engine behind it are the same, interruptions included.
     pub engine: Option<Arc<dyn Engine>>,
-    /// Another number each time that the engine may not be what it was, though it says that it is: it was started again, or
-    /// told to read its configuration. What was proved of it before is to be proved again.
+    /// Changes each time that the engine may have changed though it looks the same: it was restarted, or reloaded its
+    /// configuration. What was proved before must be proved again.
     pub generation: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct Health {
     /// The engine that was ready last, kept through interruptions.
     known: Option<Known>,
     misses: u32,
-    /// At most one: of the engine that is known.
+    /// At most one: that of the known engine.
     watches: JoinSet<(Watched, Duration)>,
     /// Watches in a row that ended at once.
     brief: u32,
@@ -278,18 +278,20 @@ impl Health {
         Ok((engine, info))
     }
 
-    /// Has the engine watched, where it is not. Before anything is proved of it: what changes from now on is noticed.
+    /// Watches the engine, if it is not watched yet. Call it before anything is proved, so that later changes are
+    /// noticed.
     fn watch(&mut self, engine: &Arc<dyn Engine>) {
         if !self.watches.is_empty() || self.brief >= BRIEF_WATCHES {
             return;
         }
-        // Nobody looked until now.
+        // The engine was not watched until now.
         self.connection.send_modify(|shown| shown.generation += 1);
         let (watch, connection, began) = (engine.watch(), self.connection.clone(), Instant::now());
         self.watches.spawn(async move {
             let watched = watch.await;
             if watched == Watched::Changed {
-                // At once, and not when the task of the search comes to it: no container may be made before it is known.
+                // At once, and not when the search task gets to it: no container may be made before the change is
+                // known.
                 connection.send_modify(|shown| shown.generation += 1);
             }
             (watched, began.elapsed())
@@ -305,7 +307,7 @@ impl Health {
         }
         if self.brief == BRIEF_WATCHES {
             tracing::warn!(
-                "this engine can't be watched: that it was started again is noticed by what it says of itself"
+                "this engine can't be watched: a restart is noticed only if its description of itself changes"
             );
         }
     }

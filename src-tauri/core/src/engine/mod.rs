@@ -35,8 +35,9 @@ pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
 pub const LABEL_INSTANCE: &str = "sandtray.instance";
 pub const LABEL_RUN: &str = "sandtray.run";
 
-/// The name of a run's container: for a person who looks at the engine's own list, and for the sweep, which removes nothing
-/// that is called otherwise. Labels are handed down from a container to its image, and from there to other containers.
+/// The name of a run's container: for a person who reads the engine's own list, and for the sweep, which removes only
+/// containers with such a name. Labels do not suffice: an image inherits them from a container, and other containers
+/// from that image.
 pub fn container_name(run: impl fmt::Display) -> String {
     format!("sandtray-{run}")
 }
@@ -48,7 +49,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Answers within the adapter's own bound, or fails.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
 
-    /// Watches the engine from the first poll on, for as long as nothing changes. Ends with what was seen.
+    /// Watches the engine from the first poll on, until something changes. Returns how the watch ended.
     fn watch(&self) -> BoxFuture<'static, Watched>;
 
     /// The image as it is here now; `None` where it has to be pulled. [`EngineError::DeclaresVolumes`] where it does.
@@ -89,9 +90,9 @@ pub trait Engine: Send + Sync + fmt::Debug {
 /// How a watch of an engine ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Watched {
-    /// What answers from now on may be another process, or go by another configuration.
+    /// The engine may now be another process, or have another configuration.
     Changed,
-    /// The engine does not let itself be watched.
+    /// The engine cannot be watched.
     Refused,
 }
 
@@ -104,7 +105,7 @@ pub struct Derivation {
     pub name: String,
     pub script: &'static str,
     pub path: &'static str,
-    /// As far as the engine grants them.
+    /// The limits as far as the engine grants them.
     pub limits: Limits,
     pub instance: InstanceId,
     /// Of the container that it takes, as every container has one.

@@ -1,5 +1,5 @@
 # Prints what the walls look like from inside, one `key=value` a line, a key more than once where there are several.
-# It judges nothing: that is walls.rs, which puts the two lists `masked` and `readonly` above it. POSIX sh and tools that every
+# walls.rs judges the output; it puts the two lists `masked` and `readonly` above this script. POSIX sh and tools that every
 # image with a shell has; no line is unbounded.
 fact() { printf '%s=%.200s\n' "$1" "$2"; }
 first() { # the first readable file's first line
@@ -55,7 +55,7 @@ for pid in 1 $$; do
         while read -r line; do fact environment "${line%%=*}"; done
 done
 
-# What one process of a user may do to another: to PID 1, and so to what it says of a program.
+# Tries what one process of a user may do to another: here to PID 1, which reports on the program.
 reached() { if "$@" 2>/dev/null; then echo reached; else echo refused; fi; }
 opened() { (: <"$1"); }
 rewritten() { (: >>"$1"); }
@@ -102,13 +102,13 @@ for place in / /bin /boot /dev/shm /etc /home /lib /media /mnt /opt /root /run/l
     fi
 done
 
-# A setting that anybody may open, were it not for the wall.
+# Settings that any user could open without this wall.
 for place in /proc/sys/kernel/ns_last_pid /proc/sys/kernel/hostname; do
     [ -e "$place" ] && [ "$(reached rewritten "$place")" = reached ] && fact writable "$place"
 done
 for place in $readonly; do [ -e "$place" ] && fact readonly "$place"; done
 
-hidden() { # says so of a path that is not: a folder with anything in it, a file that begins with anything
+hidden() { # reports a path that is not hidden: a folder with an entry, a file with a first byte
     if [ -d "$1" ]; then
         for path in "$1"/* "$1"/.[!.]*; do
             if [ -e "$path" ] || [ -L "$path" ]; then
@@ -126,13 +126,13 @@ for place in $masked; do
     hidden "$place"
 done
 fact masked $count
-# What else is laid over a part of them has nothing in it either.
+# Other mounts over a part of them must be empty too.
 for place in $overlaid; do hidden "$place"; done
 
 count=0
-devices() { # each thing in a folder, and in those in it
+devices() { # each entry in a folder and its subfolders
     for path in "$1"/* "$1"/.[!.]*; do
-        [ -L "$path" ] && continue # to something that is looked at where it is
+        [ -L "$path" ] && continue # its target is looked at in its own place
         [ -e "$path" ] || continue
         count=$((count + 1))
         [ $count -le 200 ] || return

@@ -241,7 +241,7 @@ impl PullError {
         Self::Other { message }
     }
 
-    /// As a sentence of its own; the message itself ends one.
+    /// The error as a sentence of its own; the message itself fits the end of a sentence.
     pub fn sentence(&self) -> String {
         match self {
             Self::NoSuchImage => "There is no such image.".into(),

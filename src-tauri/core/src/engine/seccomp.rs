@@ -57,8 +57,8 @@ const TIME_AND_WAITING: &str = "\
     sysinfo time timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create \
     timerfd_gettime timerfd_settime times";
 
-/// What can be done with a socket once there is one; which ones there can be is decided by [`socket_rules`], what is said
-/// over them and how they are set up by [`arguments`].
+/// Calls on an existing socket. [`socket_rules`] decides which sockets there can be; [`arguments`] decides which
+/// messages and options are allowed.
 const SOCKETS: &str = "accept accept4 bind connect getpeername getsockname listen shutdown";
 
 /// Refused as if the kernel had never heard of them. Their users probe and fall back on ENOSYS alone: glibc from

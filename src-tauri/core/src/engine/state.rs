@@ -20,8 +20,8 @@ impl Endpoint {
         if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
     }
 
-    /// Whether it is spoken to in clear and perhaps over a network. What cannot be read as an address of this computer
-    /// counts as one of another.
+    /// Whether the engine is reached unencrypted and perhaps over a network. An address that cannot be read as one of
+    /// this computer counts as one of another.
     pub fn is_remote(&self) -> bool {
         match self.url.split_once("://") {
             Some(("tcp" | "http", authority)) => !is_loopback(authority),
@@ -29,19 +29,19 @@ impl Endpoint {
         }
     }
 
-    /// What its owner has to know while it is used.
+    /// A warning for the owner while this engine is used.
     pub fn warning(&self) -> Option<String> {
         self.is_remote().then(|| {
             format!(
-                "Programs, inputs and results travel to {} unencrypted: whoever is on the way can read and change them.",
+                "Programs, inputs and results travel to {} unencrypted: anyone on the way can read and change them.",
                 self.url
             )
         })
     }
 }
 
-/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else: an address may have a
-/// user's name, a path or a second scheme in it, and lead elsewhere than it seems to.
+/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else is accepted: an
+/// address with a user name, a path or a second scheme may lead to another place than it seems to.
 fn is_loopback(authority: &str) -> bool {
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     let (is_own, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -78,8 +78,8 @@ pub struct EngineInfo {
     pub arch: String,
     pub cpus: u32,
     pub memory_bytes: u64,
-    /// What the walls depend on besides: the engine's own id, its runtime, the kernel. Another one, and they are proved anew.
-    /// Only compared, and shown to nobody.
+    /// Other facts that the walls depend on: the engine's own id, its runtime, the kernel. If it changes, the walls are
+    /// proved again. Only compared, never shown.
     #[serde(skip)]
     pub fingerprint: String,
 }
@@ -166,8 +166,8 @@ impl EngineTrouble {
         }
     }
 
-    /// What is wrong in a few words, without an address and without a full stop. They begin with the engine's name, so they stand
-    /// alone as well as within a sentence.
+    /// What is wrong in a few words, without an address and without a full stop. It begins with the engine's name, so
+    /// it can be used alone or within a sentence.
     pub fn summary(&self) -> String {
         match self {
             Self::Absent { .. } => "Docker isn't installed".into(),
@@ -179,7 +179,7 @@ impl EngineTrouble {
         }
     }
 
-    /// What the summary leaves open, where the engine itself is the reason.
+    /// The detail that the summary leaves out, if the engine itself is the reason.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Unusable { reason, .. } => Some(reason),
@@ -196,7 +196,7 @@ impl EngineTrouble {
         self.step(|command| format!("`{command}`"))
     }
 
-    /// The next step, where [`Self::command`] stands beside it to be copied.
+    /// The next step, for a place that shows [`Self::command`] beside it.
     pub fn hint_beside_command(&self) -> String {
         self.step(|_| "this command".into())
     }
@@ -218,7 +218,7 @@ impl EngineTrouble {
                     let command = shown(command);
                     format!("Add yourself to the docker group with {command}, then log out and in again.")
                 }
-                None => "Ask whoever looks after this computer to let you use it.".into(),
+                None => "Ask the administrator of this computer to let you use it.".into(),
             },
             Self::NotAnswering { endpoint } => {
                 format!("Restart {} if this lasts longer than a minute.", endpoint.engine_name())
@@ -277,7 +277,7 @@ mod tests {
         Endpoint { url: url.into(), found: found.into() }
     }
 
-    /// Each, at addresses as engines have them.
+    /// One of each kind, with typical addresses.
     fn troubles() -> Vec<EngineTrouble> {
         let addresses = [
             endpoint("unix:///var/run/docker.sock", "the default socket"),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_of_another_computer_is_told_from_one_of_this() {
+    fn addresses_of_this_computer_are_told_from_others() {
         for url in [
             "unix:///var/run/docker.sock",
             "npipe:////./pipe/docker_engine",
@@ -359,7 +359,7 @@ mod tests {
         }
         assert_eq!(
             endpoint("tcp://10.0.0.1:2375", "a test").warning().unwrap(),
-            "Programs, inputs and results travel to tcp://10.0.0.1:2375 unencrypted: whoever is on the way can read and change them."
+            "Programs, inputs and results travel to tcp://10.0.0.1:2375 unencrypted: anyone on the way can read and change them."
         );
     }
 }

@@ -1,6 +1,6 @@
-//! Whether an engine really holds the walls for an image: a program that looks at them from inside, and the judgement of what
-//! it saw. Pure. Who runs the probe, and when, is not known here; what it prints is the word of our own program in an image
-//! whose user code has not run yet.
+//! Judges whether an engine holds the walls for an image: a program that looks at them from inside, and the judgement
+//! of its output. Pure. Who runs the probe, and when, is decided elsewhere. Its output comes from our own program in an
+//! image whose user code has not run yet.
 //!
 //! It fails closed: what is absent, double, or not understood counts as a wall that is missing.
 
@@ -13,10 +13,10 @@ use super::container::{self, ENVIRONMENT, FILE_BYTES, HOSTNAME, INODES, MEMLOCK_
 use crate::language::Language;
 use crate::run::Limits;
 
-/// More of the probe's standard output than this is not an answer.
+/// Standard output of the probe longer than this is no valid answer.
 pub const PROBE_BYTES: usize = 64 << 10;
 
-/// A shell program. Its standard output, whole, is what [`missing`] judges.
+/// A shell program. [`missing`] judges its whole standard output.
 pub fn probe() -> &'static str {
     static PROBE: LazyLock<String> = LazyLock::new(|| {
         let list = |paths: Vec<&str>| paths.join(" ");
@@ -27,8 +27,8 @@ pub fn probe() -> &'static str {
     &PROBE
 }
 
-/// What a program can do to PID 1 of its container. No wall: where the launcher can be read, a program can say of itself
-/// what only the launcher should say, and is not believed.
+/// What a program can do to PID 1 of its container. This is not a wall: where the launcher can be read, a program can
+/// forge what the launcher says, so that is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Launcher {
@@ -40,18 +40,18 @@ pub enum Launcher {
 const SHELL_VARIABLES: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 /// PID 1, the probe's shells and what they start. In the host's PID namespace there would be many more.
 const MOST_PROCESSES: u64 = 10;
-/// Mounts, and things in /dev. There are about eighty of the ones and twelve of the others.
+/// Mounts, and entries in /dev. There are usually about eighty mounts and twelve entries.
 const MOST_SEEN: u64 = 200;
-/// What a process of the same user can do to one that is not sealed, each with the others' answer.
+/// The attacks on PID 1 that the probe tries: the key of each fact, and the files that it names.
 const WAYS_TO_PID_1: [(&str, &[&str]); 2] = [
     ("pid1.read", &["mem", "maps", "environ", "auxv", "fd/0", "fd/1", "fd/2"]),
     ("pid1.write", &["mem", "oom_score_adj"]),
 ];
-/// The kernel puts these into every network namespace where their modules are loaded. Nobody has given them an address.
+/// The kernel adds these to every network namespace when their modules are loaded. They have no address.
 const TUNNELS: [&str; 10] =
     ["tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"];
-/// Those that every runtime makes: null, zero, full, random, urandom, tty, and the terminals' two. The memory of the machine,
-/// its disks and its graphics cards have other numbers.
+/// The devices that every runtime makes: null, zero, full, random, urandom, tty, and the terminals' two. The machine's
+/// memory, disks and graphics cards have other numbers.
 const DEVICES: [(&str, &str); 8] = [
     ("/dev/null", "1 3"),
     ("/dev/zero", "1 5"),
@@ -99,7 +99,7 @@ pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
     missing
 }
 
-/// Whether PID 1 kept to itself all that the probe reached for. What was not tried was not kept.
+/// Sealed if every attack of the probe on PID 1 was refused. An attack that was not tried counts as successful.
 pub fn launcher(facts: &str) -> Launcher {
     let refused = |facts: &Facts| {
         WAYS_TO_PID_1.iter().all(|(key, names)| {
@@ -224,8 +224,8 @@ fn mounts_are_known(facts: &Facts) -> bool {
         && mounts.iter().all(known)
 }
 
-/// Nothing of a disk: the kinds that have none below the folders that are the kernel's. A rootless engine may not make device
-/// nodes, and binds those of the host instead; which they are is seen by [`devices_are_harmless`].
+/// No mount shows a disk: only kinds without a disk, below the kernel's own folders. A rootless engine may not make
+/// device nodes, and binds those of the host instead; [`devices_are_harmless`] checks which.
 fn made_up(point: &str, kind: &str) -> bool {
     let within = |folder: &str| point.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let bound = kind == "devtmpfs"
@@ -240,7 +240,7 @@ fn made_up(point: &str, kind: &str) -> bool {
     }
 }
 
-/// What is in /dev besides folders and links: nothing but the nodes that do no harm, each of them what its name says.
+/// Entries of /dev besides folders and links: only harmless nodes, each with the number of its name.
 fn devices_are_harmless(facts: &Facts) -> bool {
     let harmless = |device: &&str| match device.split_once(" c ") {
         Some((path, numbers)) => DEVICES.contains(&(path, numbers)),
@@ -250,13 +250,13 @@ fn devices_are_harmless(facts: &Facts) -> bool {
     at_most(facts.one("devices"), MOST_SEEN) && devices.contains(&"/dev/null c 1 3") && devices.iter().all(harmless)
 }
 
-/// All that should be hidden was looked at, and there was nothing in any of it.
+/// All paths that should be hidden were looked at and were empty.
 fn machine_is_hidden(facts: &Facts) -> bool {
     let hidden = u64::try_from(container::masked_paths().count()).ok();
     facts.one("masked").and_then(whole) == hidden && facts.all("unmasked").is_empty()
 }
 
-/// Nobody but root could write most of them in any case, so what counts is how they are mounted.
+/// Most of them can only be written by root in any case, so the check is how they are mounted.
 fn settings_are_read_only(facts: &Facts) -> bool {
     let places = facts.all("readonly");
     places.contains(&"/proc/sys")

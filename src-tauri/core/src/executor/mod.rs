@@ -32,7 +32,7 @@ const COLLECT_GRACE: Duration = Duration::from_secs(2);
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 const EXIT_POLL: Duration = Duration::from_millis(50);
 
-/// Names of what a program wrote beside `out/` that are told.
+/// Most names of files outside `out/` that are reported.
 const MAX_LEFT_BEHIND: usize = 100;
 
 /// Of what a container said that never started its program, for the error.
@@ -55,7 +55,7 @@ pub struct Progress {
     pub missed: Missed,
     /// For the owner, who may look on.
     pub tap: Tap,
-    /// What is kept for the run, on its client's account.
+    /// The bytes kept for the run, counted on its client's account.
     pub hold: Hold,
 }
 
@@ -129,7 +129,7 @@ struct Run<'a> {
     began: Option<Instant>,
     /// When the program ended; after that its files come.
     ended: Option<Instant>,
-    /// The program cannot know the nonce, so the trailer is the launcher's.
+    /// Whether the trailer is certainly from the launcher: the program cannot know the nonce.
     sealed: bool,
     report: Report,
     complete: bool,
@@ -385,8 +385,8 @@ async fn last_words(container: &Container) -> Result<(Status, i32, u32), RunErro
     })
 }
 
-/// What the program wrote beside itself rather than under `out/`, its rewritten inputs among it. Without what Sandtray put
-/// there itself, and without Python's caches, which no agent means to keep.
+/// The files that the program wrote outside `out/`, its rewritten inputs included. Files that Sandtray put there and
+/// Python's caches are left out; no agent means to keep those.
 fn left_behind(beside: Vec<Beside>, spec: &RunSpec) -> Vec<String> {
     let inputs: HashSet<&str> = spec.files.iter().map(|file| file.name.as_str()).collect();
     let folders: HashSet<&str> = spec.files.iter().flat_map(|file| file.name.parents()).collect();

@@ -27,7 +27,7 @@ fn left(listed: &[&str], files: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_the_program_wrote_is_told_and_what_it_was_given_is_not() {
+fn files_that_the_program_wrote_are_listed_and_its_inputs_are_not() {
     let files = ["a.csv", "b.csv", "data/c.csv", "data/deep/d.csv"];
     let listed = [
         "!main.py",

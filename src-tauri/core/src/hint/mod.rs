@@ -1,5 +1,6 @@
-//! Why a run failed where a wall of the container is the reason: one sentence for a model and a person. The sentences and what
-//! they go by are data ([`ROWS`]); this file looks them up. Pure; the output is a program's word and is read within bounds.
+//! Explains a failed run if a wall of the container is the reason: one sentence for a model and a person. The sentences
+//! and their conditions are data ([`ROWS`]); this file looks them up. Pure. The output is untrusted and read within
+//! bounds.
 
 mod table;
 mod words;
@@ -11,36 +12,37 @@ use crate::run::{Outcome, Status};
 pub use table::ROWS;
 use words::{NEAR_BYTES, last_words};
 
-/// When a sentence is told. The first row that holds is the one.
+/// A sentence and its conditions. The first row that matches is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub name: &'static str,
-    /// The verdicts with which it agrees. Never [`Status::Ok`].
+    /// The verdicts that it fits. Never [`Status::Ok`].
     pub verdicts: &'static [Status],
     pub evidence: Evidence,
     pub hint: &'static str,
 }
 
-/// What a run has to show beside its verdict.
+/// What a run must show beside its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// Nothing: the verdict says it all.
+    /// Nothing: the verdict is enough.
     Verdict,
     /// This exit code.
     Exit(i32),
-    /// All words of one of these lists, in the last lines of standard error. They are in small letters and found in any. One
-    /// that begins with a line's end is found at the beginning of a line.
+    /// All words of one of these lists, in the last lines of standard error. They are lower-case here and match any
+    /// case. A word that begins with a line end matches at the beginning of a line.
     Words(&'static [&'static [&'static str]]),
-    /// The same, and ahead of those lines, in the report that they end, one of `near`.
+    /// The same, and one of `near` in the report that ends with those lines, ahead of them.
     WordsNear { words: &'static [&'static [&'static str]], near: &'static [&'static str] },
 }
 
-/// The hint of a run, where there is one.
+/// The hint of a run, if there is one.
 pub fn of(outcome: &Outcome) -> Option<&'static str> {
     row(outcome.status, outcome.exit_code, &outcome.stderr.bytes).map(|row| row.hint)
 }
 
-/// The row that holds for a run. Takes time in proportion to the end of `stderr` that is looked at, whatever is in it.
+/// The row that matches a run. Takes time linear in the length of the part of `stderr` that is read, whatever its
+/// content.
 pub fn row(status: Status, exit_code: i32, stderr: &[u8]) -> Option<&'static Row> {
     if matches!(status, Status::Ok | Status::Cancelled) {
         return None;

@@ -22,7 +22,7 @@ fn no_row_speaks_of_a_run_that_went_well_or_was_cancelled() {
 }
 
 #[test]
-fn what_a_program_printed_ahead_of_its_end_is_no_reason() {
+fn output_before_the_last_lines_gives_no_hint() {
     for stderr in [
         "",
         "Network is unreachable\none\ntwo\nthree",
@@ -33,7 +33,7 @@ fn what_a_program_printed_ahead_of_its_end_is_no_reason() {
     ] {
         assert_eq!(failed(stderr), None, "{stderr}");
     }
-    // Python ends so too where it reads from a pipe that has nothing yet.
+    // Python ends in this way too if it reads from a pipe without data.
     assert_eq!(
         failed(
             "  File \"main.py\", line 1, in <module>\n    os.read(0, 1)\nBlockingIOError: [Errno 11] Resource temporarily unavailable"
@@ -45,7 +45,7 @@ fn what_a_program_printed_ahead_of_its_end_is_no_reason() {
 }
 
 #[test]
-fn the_verdict_has_to_agree() {
+fn the_verdict_has_to_match() {
     let unreachable = "OSError: [Errno 101] Network is unreachable";
     assert_eq!(failed(unreachable), Some("unreachable"));
     assert_eq!(named(Status::Timeout, 137, unreachable), Some("timeout"));
@@ -56,9 +56,9 @@ fn the_verdict_has_to_agree() {
 }
 
 #[test]
-fn words_of_other_systems_and_languages_lead_to_the_same_rows() {
+fn messages_of_other_systems_and_languages_match_the_same_rows() {
     for (stderr, name) in [
-        // As musl says it, and macOS.
+        // As musl and macOS print it.
         ("wget: Name does not resolve", "names"),
         ("urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>", "names"),
         ("Error: getaddrinfo ENOTFOUND example.com", "names"),
@@ -101,9 +101,9 @@ fn a_hint_is_one_sentence_and_each_row_has_its_name() {
     }
 }
 
-/// Whatever a program prints, the answer costs no more than a few looks through the end of it.
+/// The time is a few searches through the end of the output, whatever a program prints.
 #[test]
-fn output_made_to_be_searched_for_long_is_not() {
+fn output_made_to_slow_the_search_does_not() {
     let begun = std::time::Instant::now();
     for piece in
         ["^\n", "panic: ", "\n\t", "\nfatal error: \n\ngoroutin", "  \n", "FATAL ERROR: \n1: 0x", "spawnEAGAI", "\n"]
@@ -115,7 +115,7 @@ fn output_made_to_be_searched_for_long_is_not() {
             row(Status::OutputLimit, 137, stderr.as_bytes());
         }
     }
-    // 80 looks; without a bound on what is read each would take longer than all of them.
+    // 80 searches. Without a bound on the length, each would take longer than all of them.
     assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 

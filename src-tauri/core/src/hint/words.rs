@@ -1,23 +1,25 @@
-//! The last words of a program that failed: the few lines in which it says why, without what its runtime prints around them.
+//! Finds the last words of a program that failed: the few lines that say why, without those that its runtime prints
+//! around them.
 
 use memchr::{memchr, memmem, memrchr};
 
 use crate::run::Status;
 
-/// Of standard error, from its end: where a report may begin. Go prints the stacks of all goroutines after the reason.
+/// Bytes at the end of standard error in which a report may begin. Go prints the stacks of all goroutines after the
+/// reason.
 const REPORT_BYTES: usize = 64 << 10;
-/// Of standard error, from its end: where a traceback names the call that failed.
+/// Bytes at the end of standard error in which a traceback names the failed call.
 pub(super) const NEAR_BYTES: usize = 2 << 10;
-/// At most so much is searched for words.
+/// Most bytes that are searched for words.
 const LAST_BYTES: usize = 4 << 10;
-/// Where no runtime reports: lines that are not blank.
+/// Lines that are not blank, if no runtime reports.
 const LAST_LINES: usize = 3;
 
-/// Every step is one search through what is left of the text.
+/// Every step is one search through the rest of the text.
 pub(super) fn last_words(status: Status, stderr: &[u8]) -> &[u8] {
     let text = end(stderr, REPORT_BYTES).trim_ascii_end();
     match status {
-        // It was cut off in the middle. Only a report that is longer than the cap says why.
+        // The output was cut off in the middle. Only a report longer than the cap says why.
         Status::OutputLimit => of_go(text).unwrap_or_default(),
         Status::Ok | Status::Failed | Status::Timeout | Status::OutOfMemory | Status::Cancelled => {
             let last = &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..];
@@ -38,7 +40,7 @@ pub(super) fn last_words(status: Status, stderr: &[u8]) -> &[u8] {
     }
 }
 
-/// Node shows the line of the program with a mark below it, then the error with its properties.
+/// Node shows the program's line with a mark below it, then the error with its properties.
 fn of_node(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some(at) = memrchr(b'^', rest) {
@@ -52,8 +54,8 @@ fn of_node(text: &[u8]) -> &[u8] {
     last_lines(text)
 }
 
-/// An error that a program for Node caught and printed: a message, frames, and perhaps properties in braces. No line of it
-/// quotes the program.
+/// An error that a Node program caught and printed: a message, frames, and perhaps properties in braces. None of its
+/// lines quotes the program.
 fn of_logged_error(text: &[u8]) -> &[u8] {
     let (mut from, mut heads) = (memrchr(b'\n', text).map_or(0, |at| at + 1), 0);
     while from > 0 && heads < LAST_LINES {
@@ -63,7 +65,7 @@ fn of_logged_error(text: &[u8]) -> &[u8] {
     beginning(&text[from..])
 }
 
-/// A compiler's errors end with how many there were and where to read of them.
+/// A compiler's errors end with their number and where to read about them.
 fn is_of_rustc(last: &[u8]) -> bool {
     last.starts_with(b"For more information about ")
         || last.starts_with(b"Some errors have detailed explanations")
@@ -77,7 +79,7 @@ fn is_native_frame(last: &[u8]) -> bool {
     digits > 0 && line[digits..].starts_with(b": 0x")
 }
 
-/// The reason stands ahead of the first stack. None where there is no such report.
+/// The reason is ahead of the first stack. None if there is no such report.
 fn of_go(text: &[u8]) -> Option<&[u8]> {
     let reason = [&b"fatal error: "[..], b"panic: "].into_iter().filter_map(|start| after(text, start));
     let reason = reason.min_by_key(|rest| rest.len())?;
@@ -86,13 +88,13 @@ fn of_go(text: &[u8]) -> Option<&[u8]> {
     Some(beginning(&reason[..end]))
 }
 
-/// From the last line that starts so on, where there is one.
+/// The text from the last line that starts with `start`, if there is one.
 fn after<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     let found = memmem::rfind_iter(text, start).find(|at| *at == 0 || text[at - 1] == b'\n')?;
     Some(&text[found..])
 }
 
-/// Not above an indented line: that is one of a traceback, and quotes the program.
+/// Stops at an indented line: that is part of a traceback, and quotes the program.
 fn last_lines(text: &[u8]) -> &[u8] {
     let text = without_frame(text);
     let (mut from, mut lines) = (text.len(), 0);
@@ -133,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn a_traceback_ends_with_the_error_and_the_program_that_it_quotes_is_not_read() {
+    fn a_traceback_is_read_without_the_lines_it_quotes() {
         let traceback = "Network is unreachable\nTraceback (most recent call last):\n  File \"/sandbox/main.py\", line 1, in <module>\n    raise ValueError('a') # Read-only file system\nValueError: a\n";
         assert_eq!(of(traceback), "ValueError: a");
     }
 
     #[test]
-    fn node_says_why_below_the_mark() {
+    fn nodes_error_is_below_the_mark() {
         let error = "Read-only\n/sandbox/main.js:1\nthrow new Error('a ^ b')\n^\n\nError: a ^ b\n    at main.js {\n  code: 'X'\n}\n\nNode.js v22.1.0\n";
         assert_eq!(of(error).trim_start(), "Error: a ^ b\n    at main.js {\n  code: 'X'\n}\n\nNode.js v22.1.0");
         assert_eq!(of("a\nb\nc\nNode.js v22.1.0"), "b\nc\nNode.js v22.1.0");
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn go_says_why_ahead_of_its_stacks() {
+    fn gos_error_is_ahead_of_its_stacks() {
         let stacks = "\n\ngoroutine 1 [running]:\nmain.main()\n\t./main.go:3 +0x45\n";
         assert_eq!(
             of(&format!("permission denied\npanic: open /x: no{stacks}exit status 2\n\t.")),
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compilers_errors_are_read_whole_and_a_heap_that_is_full_at_its_head() {
+    fn compiler_errors_are_read_whole_and_a_full_heap_at_its_head() {
         let errors = "error[E0432]: unresolved import\n  |\n1 | use rand;\n  |     ^^^^\n\nerror: aborting due to 1 previous error";
         assert_eq!(of(errors), errors);
         assert_eq!(
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn otherwise_it_is_the_last_three_lines() {
+    fn without_a_report_the_last_three_lines_are_read() {
         assert_eq!(of("a\nb\n\nc\nd\n"), "b\n\nc\nd");
         assert_eq!(of("  indented alone"), "  indented alone");
         assert_eq!(of("a\n    |     raise E\n    | E: why\n    +------------"), "    | E: why");

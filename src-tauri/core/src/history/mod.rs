@@ -110,12 +110,12 @@ impl History {
         self.read(query, |page| page).await
     }
 
-    /// The same, and what is made of the page on the thread that read it. Two pages are read at a time; records are written
-    /// meanwhile.
+    /// The same, with `then` applied to the page on the thread that read it. Two pages are read at a time; records are
+    /// written meanwhile.
     ///
     /// # Errors
     ///
-    /// Those of the file, and [`HistoryError::Interrupted`] where reading held up writing for too long.
+    /// Those of the file, and [`HistoryError::Interrupted`] if reading held up writing for too long.
     pub async fn read<T: Send + 'static>(
         &self,
         query: HistoryQuery,
@@ -125,7 +125,7 @@ impl History {
             Ok(made) => Ok(made),
             Err(Unread::Closed) => Err(HistoryError::Closed),
             Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
-            // It owns the file: what is damaged it sets aside, what is gone it makes anew.
+            // The worker owns the file: it sets a damaged file aside and makes a missing one anew.
             Err(Unread::Failed) => self.ask(|answer| Command::List(query, answer)).await.map(then),
         }
     }

@@ -1,7 +1,7 @@
-//! Connections that only read, for lists: what is written never waits for them. Two lists are read at a time, whoever asks.
+//! Connections that only read, for lists: writes never wait for them. Two lists are read at a time, over all clients.
 //!
-//! While a reader looks at the log, SQLite cannot begin it anew. So the worker may ask for a turn in which nobody reads:
-//! lists that come behind it wait, for as long as the log takes to be written back.
+//! While a reader uses the log, SQLite cannot restart it. So the worker may ask for a turn without readers: lists that
+//! are asked for after it wait until the log is written back.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::record::{HistoryQuery, Page};
 
 /// Lists read at a time. Each may keep a thread and a core busy.
 const LISTS: u32 = 2;
-/// How long the database may be locked for whoever opens it.
+/// How long opening a connection may wait for a locked database.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Cheap to clone.
@@ -27,7 +27,7 @@ pub(super) struct Readers(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     turns: Arc<Semaphore>,
-    /// Counts the files that were at the path: a reader of another one is of no use.
+    /// Incremented when the file at the path is replaced: readers of an earlier file are dropped.
     era: AtomicU64,
     idle: Mutex<Vec<Reader>>,
     busy: Mutex<Vec<(u64, InterruptHandle)>>,
@@ -49,9 +49,9 @@ struct Reader {
 #[derive(Debug)]
 pub(super) enum Unread {
     Closed,
-    /// The log had grown too long for it.
+    /// The log had grown too long, so the list was ended.
     Interrupted,
-    /// The worker may know what to do.
+    /// The worker may be able to repair it.
     Failed,
 }
 
@@ -67,7 +67,7 @@ impl Readers {
         }))
     }
 
-    /// `then` is done on the reading thread, and counts as reading.
+    /// `then` runs on the reading thread, and counts as reading.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         asked: HistoryQuery,
@@ -76,30 +76,30 @@ impl Readers {
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| Unread::Closed)?;
         let inner = Arc::clone(&self.0);
         let reading = tokio::task::spawn_blocking(move || {
-            // Held until the end, whether or not anybody still waits for it.
+            // Held until the end, even if the caller is gone.
             let _turn = turn;
             inner.page(&asked).map(then)
         });
         reading.await.unwrap_or(Err(Unread::Failed))
     }
 
-    /// Resolves once nobody reads, and nobody does until the permit is dropped.
+    /// Resolves once no list is read. None is read until the permit is dropped.
     pub(super) fn turn(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + use<> {
         Arc::clone(&self.0.turns).acquire_many_owned(LISTS)
     }
 
-    /// Ends what is read now.
+    /// Ends the lists that are read now.
     pub(super) fn interrupt(&self) {
         lock(&self.0.busy).iter().for_each(|(_, handle)| handle.interrupt());
     }
 
-    /// The file at the path is, or is about to be, another one.
+    /// To be called when the file at the path is replaced or about to be.
     pub(super) fn retire(&self) {
         self.0.era.fetch_add(1, SeqCst);
         lock(&self.0.idle).clear();
     }
 
-    /// No list is read any more.
+    /// No list is read from now on.
     pub(super) fn close(&self) {
         self.0.turns.close();
         self.retire();
@@ -129,7 +129,7 @@ impl Inner {
 
     fn reader(&self) -> rusqlite::Result<Reader> {
         let era = self.era.load(SeqCst);
-        // Of a file that was removed a connection would go on reading.
+        // A connection would go on reading a file that was removed.
         let idle = if self.path.exists() { lock(&self.idle).pop() } else { None };
         if let Some(reader) = idle.filter(|reader| reader.era == era) {
             return Ok(reader);

@@ -24,11 +24,11 @@ impl Bounds {
     }
 }
 
-/// How far over its bounds a history must be for whoever writes the next run to prune more than one step.
+/// How far over its bounds a history must be for the next write to prune more than one step.
 const TOLERATED: u64 = 10;
 
 impl Bounds {
-    /// By more than a tenth.
+    /// More than a tenth over a bound.
     pub(super) fn far_below(&self, totals: Stats) -> bool {
         let over = |now: u64, bound: u64| now > bound.saturating_add(bound / TOLERATED);
         over(totals.runs, self.runs) || over(totals.bytes, self.bytes)
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_too_much_is_tolerated() {
+    fn a_tenth_over_a_bound_is_tolerated() {
         let far = |runs, bytes| ROOMY.far_below(Stats { runs, bytes });
         assert_eq!([far(110, 1100), far(111, 0), far(0, 1101)], [false, true, true]);
     }

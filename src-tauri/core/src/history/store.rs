@@ -196,7 +196,7 @@ pub(super) fn time_of(seq: i64) -> SystemTime {
     from_millis(unsigned(seq) >> TIE_BITS)
 }
 
-/// Of the runs of this millisecond.
+/// The first place among the runs of this millisecond.
 pub(super) fn first_place(queued_at: SystemTime) -> i64 {
     signed(to_millis(queued_at).min(MAX_MILLIS) << TIE_BITS)
 }

@@ -29,13 +29,14 @@ const PRUNE_RUNS: u32 = 16;
 const PRUNE_BYTES: u64 = 1 << 20;
 /// Written since the last checkpoint, before a quiet moment is used for the next.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
-/// The same, before the next list waits for it: while lists are read the log can only grow.
+/// Bytes written since the last checkpoint, before the next list waits for one: while lists are read the log only
+/// grows.
 const LOG_BYTES: u64 = 8 << 20;
-/// The same, before a list that is being read is ended for it.
+/// Bytes written since the last checkpoint, before lists under way are ended for one.
 const LONGEST_LOG_BYTES: u64 = 32 << 20;
-/// Commands in a row, before a step of tidying has its turn though more of them wait.
+/// Commands in a row, before a step of tidying runs even though more commands wait.
 const COMMANDS_IN_A_ROW: u32 = 32;
-/// How long what concerns the whole file waits for lists that are being read.
+/// How long an operation on the whole file waits for lists under way.
 const ALONE: Duration = Duration::from_secs(2);
 /// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
 const QUIET: Duration = Duration::from_millis(200);
@@ -67,12 +68,12 @@ pub(super) struct Worker {
     news: watch::Sender<Option<SetAside>>,
     unwritten: u64,
     readers: Readers,
-    /// The next moment in which nobody reads, asked for to write the log back.
+    /// The next moment without readers, asked for to write the log back.
     turn: Option<Turn>,
     waits: Runtime,
     /// A run was deleted by the owner, and words of it may still be in the index.
     purging: bool,
-    /// They are not, and may still be in the log.
+    /// No words are left in the index, but they may still be in the log.
     purged: bool,
 }
 
@@ -82,7 +83,7 @@ type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireErro
 enum Next {
     Command(Command),
     Tidy,
-    /// Nobody reads.
+    /// No list is read.
     Alone(OwnedSemaphorePermit),
     Quiet,
     Ended,
@@ -218,13 +219,13 @@ impl Worker {
         self.with(|store| store.insert(&record))
     }
 
-    /// Pruning keeps up with what is written even where there is never a quiet moment.
+    /// Prunes enough to keep up with the writes even if there is never a quiet moment.
     fn make_up_for(&mut self, added: u64) {
         let mut pruned = 0;
         while let Some(bytes) = self.prune() {
             pruned += bytes;
             let far = self.with(|store| store.stats()).is_ok_and(|totals| self.bounds.far_below(totals));
-            // More than was added, so that it comes to an end; not all that is too much, which may be a lot.
+            // More than was added, so that it ends some time. Not all of the excess, which may be a lot.
             if !far || pruned > added + PRUNE_BYTES {
                 return;
             }
@@ -232,7 +233,7 @@ impl Worker {
     }
 
     fn delete(&mut self, id: RunId) -> Result<bool, HistoryError> {
-        // Its log is written back at once, and that it can be only while nobody reads.
+        // The log is written back at once, and that works only without readers.
         let _alone = self.alone();
         let deleted = self.with(|store| store.delete(id))?;
         if deleted {
@@ -269,9 +270,9 @@ impl Worker {
         self.close()
     }
 
-    /// Waits for the lists that are being read, with a bound; while the permit is held none is read.
+    /// Waits for lists under way, up to a bound. No list is read while the permit is held.
     fn alone(&mut self) -> Option<OwnedSemaphorePermit> {
-        // One that is asked for already stands first in the line.
+        // A turn that was already asked for is first in the queue.
         let turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
         self.waits.block_on(async { tokio::time::timeout(ALONE, turn).await.ok()?.ok() })
     }
@@ -367,7 +368,7 @@ impl Worker {
         }
     }
 
-    /// One step. The bytes that went with it; none where there was nothing to prune.
+    /// Prunes one step. Returns the bytes removed; none if there was nothing to prune.
     fn prune(&mut self) -> Option<u64> {
         let (bounds, now) = (self.bounds, SystemTime::now());
         let pruned = self.with(|store| {
@@ -399,7 +400,7 @@ impl Worker {
     }
 }
 
-/// Never, where none was asked for.
+/// Never resolves if none was asked for.
 async fn granted(turn: &mut Option<Turn>) -> Result<OwnedSemaphorePermit, AcquireError> {
     match turn {
         Some(turn) => turn.await,

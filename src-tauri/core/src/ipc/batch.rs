@@ -30,7 +30,7 @@ pub(super) struct Batch<D, W> {
     /// Ends those that were started and keeps the others from starting.
     pub(super) cancel: CancellationToken,
     pub(super) answered: Answered,
-    /// Of the programs that were not started yet, and of the results until the last has ended.
+    /// The bytes of the programs that have not started yet, and of the results until the last run has ended.
     pub(super) hold: Hold,
     pub(super) account: Account,
 }

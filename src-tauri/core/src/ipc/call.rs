@@ -25,7 +25,7 @@ use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
 const OUTPUT_CHUNKS: usize = 64;
-/// What an engine hands over at once, at most.
+/// The most output that an engine hands over at once.
 const CHUNK: usize = 32 << 10;
 /// How often a caller that waits is told why. A run that starts sooner is told nothing.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ pub(super) struct Call<D, W> {
     pub(super) stream: bool,
     pub(super) cancel: CancellationToken,
     pub(super) answered: Answered,
-    /// Of what the call keeps: its program, then its result.
+    /// The bytes that the call keeps: its program, then its result.
     pub(super) hold: Hold,
 }
 
@@ -53,7 +53,7 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
         let kept = hold.clone();
         let result = perform(&door, client, &outbox, about, Wanted { spec, stream, hold }, &cancel).await;
         let reply = || {
-            // Both end with the line: from then on the outbox holds it, and nothing else is there of the result.
+            // Both end with the line: from then on the outbox holds it, and no other copy of the result exists.
             let (result, _kept) = (result, kept);
             let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
             line(&Response::new(&id, reply))
@@ -63,7 +63,7 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
     }
 }
 
-/// A run, whether its client is told of it on the way, and what is kept for it.
+/// A run, whether its client is told of its progress, and the bytes kept for it.
 pub(super) struct Wanted {
     pub(super) spec: RunSpec,
     pub(super) stream: bool,
@@ -148,7 +148,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     result
 }
 
-/// Bytes of output that may still wait to be told, beside the outcome.
+/// Bytes of output that may wait to be sent, beside the outcome.
 fn untold(outcome: &Outcome) -> usize {
     let produced = usize::try_from(outcome.stdout.produced.saturating_add(outcome.stderr.produced));
     produced.unwrap_or(usize::MAX).min(OUTPUT_CHUNKS * CHUNK)

@@ -15,7 +15,7 @@ use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
 
-/// How often one client process may read a list, which costs more than a call does and would slow down everybody's.
+/// How often one client process may read a list. A list costs more than a call, and too many would slow everyone down.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// The product as a session sees it. A trait, so that a session can be tested without an engine.
@@ -39,14 +39,14 @@ pub trait Runs: Clone + Send + Sync + 'static {
     /// How many runs of one batch are worth handing over at once; more would only wait, or be refused.
     fn at_once(&self) -> usize;
 
-    /// `{runs, next}`: figures of past runs, neither code nor output. `hold` counts it from when it is read.
+    /// `{runs, next}`: figures of past runs, neither code nor output. `hold` counts the bytes once they are read.
     fn history(
         &self,
         request: HistoryRequest,
         hold: Hold,
     ) -> impl Future<Output = Result<Box<RawValue>, RunError>> + Send;
 
-    /// Of all that is kept for clients.
+    /// The budget of all clients.
     fn budget(&self) -> Budget;
 }
 
@@ -98,7 +98,7 @@ impl Runs for Door {
         let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
         let read = move |page: Page| {
             let page = to_raw_value(&page).map_err(|error| RunError::Internal(error.to_string()))?;
-            // Of the pages that many ask for at once, as many are made as clients take.
+            // Checked on the reading thread, so that many requests at once cannot all pass the check.
             if !hold.may_begin() {
                 return Err(RunError::NoRoom { own: true });
             }

@@ -57,7 +57,7 @@ pub enum BindError {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Peer {
     pub pid: Option<u32>,
-    /// None where the kernel does not tell.
+    /// None if the kernel does not tell.
     pub process: Option<Process>,
     /// The file name of the program.
     pub program: Option<String>,
@@ -69,7 +69,7 @@ pub fn next_client() -> ClientId {
     ClientId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What a client is told that finds no place.
+/// The error for a client without a place.
 fn turned_away(refused: Refused) -> Vec<u8> {
     let id = Id::null();
     let response = Response::<()>::new(&id, Err(ErrorObject::too_many_connections(refused.message())));

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::budget::Account;
 use crate::codec::{WRITE_STALL, write_frame};
 
-/// A message from here on counts on its client's account while it is written.
+/// A message from this size on counts on its client's account while it is written.
 const COUNTED: usize = 64 << 10;
 
 /// The client does not take what it is sent, now or ever again.
@@ -52,7 +52,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
 
     /// The reply to a request. The client may use the id again as soon as it has read it, which is sooner than a write is
     /// known to have ended: so the mark comes first, when nothing else can be written before the reply any more.
-    /// `reply` is what the line is made of, and is let go of when it is made.
+    /// `reply` is the value that becomes the line; it is dropped once the line is made.
     pub(super) async fn answer(
         &self,
         reply: impl FnOnce() -> Option<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! Who has a place at the door: how many connections there are and one program may have, and who gives way when all places are
-//! taken. One task decides, that of the listener; sessions only mark what they are doing.
+//! Decides which connections get a place: how many there are in all and per program, and which one gives way when all
+//! places are taken. Only the listener's task decides; sessions just record their activity.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use tokio_util::sync::CancellationToken;
 use super::{ACCEPT_PAUSE, FAREWELL, Peer};
 use crate::budget::{Account, Budget};
 
-/// Connections at once, beside the owner's place.
+/// Connections at once, not counting the owner's place.
 pub const MAX_CONNECTIONS: usize = 64;
-/// Of them, of one process.
+/// Connections of one process.
 pub const MAX_OF_PROCESS: usize = 16;
 /// Connections that were asked to leave and have not left.
 const MAX_LEAVING: usize = 16;
-/// Whoever is asked to leave is told why, if it takes that in this time.
+/// How long a connection that was asked to leave has to read why.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// A process, by what the kernel says of it: a pid is given again, but not to one that began in the same tick.
+/// A process as the kernel identifies it. A pid is reused, but not within the clock tick in which its process began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: u32,
     pub started: u64,
 }
 
-/// What a session has of its place.
+/// A session's view of its place.
 #[derive(Debug, Clone)]
 pub struct Seat {
     pub(super) account: Account,
@@ -40,7 +40,7 @@ pub struct Seat {
 #[derive(Debug)]
 struct Marks {
     born: Instant,
-    /// Milliseconds from then to the last request or the last reply.
+    /// Milliseconds from `born` to the last request or the last reply.
     active: AtomicU64,
     runs: AtomicUsize,
     subscribed: AtomicBool,
@@ -57,7 +57,7 @@ impl Seat {
         Self { account, marks: Arc::new(marks), leave: CancellationToken::new() }
     }
 
-    /// A request came or a run ended; so many go on.
+    /// Records that a request came or a run ended, and how many runs go on.
     pub(super) fn active(&self, runs: usize) {
         let now = self.marks.born.elapsed().as_millis();
         self.marks.active.store(u64::try_from(now).unwrap_or(u64::MAX), Relaxed);
@@ -68,7 +68,7 @@ impl Seat {
         self.marks.subscribed.store(true, Relaxed);
     }
 
-    /// Resolves once the place is given to somebody else.
+    /// Resolves once the place is given to another connection.
     pub(super) async fn asked_to_leave(&self) {
         self.leave.cancelled().await;
     }
@@ -112,7 +112,7 @@ pub(super) struct Places {
 struct Taken {
     process: Option<Process>,
     seat: Seat,
-    /// It sits in the place that is kept for the owner's own program.
+    /// Whether it has the place kept for the owner's own program.
     owners: bool,
 }
 
@@ -121,7 +121,7 @@ impl Places {
         Self { budget, taken: HashMap::new(), sessions: JoinSet::new() }
     }
 
-    /// A place for a newcomer, and perhaps the end of somebody's idleness. `owns` is asked only where it matters.
+    /// A place for a new connection; an idle one may be closed for it. `owns` is called only if the answer matters.
     pub(super) fn admit(&mut self, peer: &Peer, owns: impl FnOnce() -> bool) -> Result<Admitted, Refused> {
         while let Some(done) = self.sessions.try_join_next_with_id() {
             self.gone(done);
@@ -174,7 +174,7 @@ impl Places {
         self.taken.insert(task.id(), Taken { process, seat, owners });
     }
 
-    /// Reads the results of those that ended. Never ready while there is none, so it can stand in a `select!`.
+    /// Reads the results of sessions that ended. Never ready while there is none, so it can be used in a `select!`.
     pub(super) async fn reap(&mut self) {
         match self.sessions.join_next_with_id().await {
             Some(done) => self.gone(done),
@@ -182,8 +182,8 @@ impl Places {
         }
     }
 
-    /// Waits for the sessions, which end by themselves once their token is cancelled; one that is stuck in a write to a
-    /// client that does not read is not waited for.
+    /// Waits for the sessions, which end by themselves once their token is cancelled. It does not wait for a session
+    /// whose client does not read.
     pub(super) async fn finish(mut self) {
         let ended = async {
             while !self.sessions.is_empty() {
@@ -214,13 +214,13 @@ impl Places {
         }
     }
 
-    /// Connections of which nobody knows the process are one of its own each.
+    /// Connections of an unknown process count as one process each.
     fn of(&self, process: Option<Process>) -> impl Iterator<Item = &Taken> {
         self.taken.values().filter(move |taken| process.is_some() && taken.process == process)
     }
 
-    /// Whose going costs least: it has no run and waits for no news, its program has other connections, it has been idle
-    /// longest. A subscription is given up only where its program has others.
+    /// The connection to close: it has no run and no subscription, its program has other connections, it has been idle
+    /// longest. A subscribed one is closed only if its program has others.
     fn longest_idle(&self) -> Option<task::Id> {
         let candidates = self.taken.iter().filter(|(_, taken)| !taken.owners && !taken.seat.runs());
         let ranked = candidates.map(|(id, taken)| {
@@ -232,7 +232,7 @@ impl Places {
     }
 }
 
-/// Leave to take a place.
+/// Permission to take a place.
 #[derive(Debug)]
 pub(super) struct Admitted {
     process: Option<Process>,

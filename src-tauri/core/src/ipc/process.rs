@@ -1,4 +1,4 @@
-//! What the kernel says of a process at the other end of a socket. Where there is no `/proc`, it says little.
+//! Facts from the kernel about the process at the other end of a socket. Without `/proc` there are few.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,27 +6,28 @@ use std::path::Path;
 
 use super::Process;
 
-/// The programs of the product. They lie in one folder.
+/// The programs of the product, all in one folder.
 const PROGRAMS: [&str; 3] = ["sandtray", "sandtray-app", "sandtray-window"];
-/// Where the time of a process's start stands in `/proc/PID/stat`, counted from behind the name, which may hold anything.
+/// The place of the start time in `/proc/PID/stat`, counted after the name, which may hold any characters.
 const STARTED: usize = 19;
 
-/// One that has ended meanwhile has no start any more.
+/// A process that has ended meanwhile has no start time.
 pub(super) fn of(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(STARTED)?.parse().ok());
     Process { pid, started: started.unwrap_or(0) }
 }
 
-/// The file name of the program that runs there.
+/// The file name of the program that the process runs.
 pub(super) fn program(pid: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = path.file_name()?.to_string_lossy();
-    // The kernel's mark on a program that was replaced while it runs.
+    // The kernel's mark on a program whose file was replaced while it runs.
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// Whether it runs the program of this very process, or another of the product beside it: the very file, whatever it is called.
+/// Whether it runs the program of this process, or another of the product beside it. Compares the files, not their
+/// names.
 pub(super) fn is_owners(pid: u32) -> bool {
     let Some(theirs) = file(Path::new(&format!("/proc/{pid}/exe"))) else { return false };
     let own = Path::new("/proc/self/exe");
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_by_its_pid_and_its_start() {
+    fn a_process_is_identified_by_its_pid_and_its_start() {
         let us = of(std::process::id());
         assert_eq!(us, of(std::process::id()));
         let other = sleeping(Path::new("sleep"));
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owners_program_is_told_by_its_file_and_not_by_its_name() {
+    fn the_owners_program_is_recognised_by_its_file_and_not_by_its_name() {
         assert!(is_owners(std::process::id()));
         let folder = tempfile::tempdir().unwrap();
         let named_alike = folder.path().join("sandtray");

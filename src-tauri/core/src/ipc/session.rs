@@ -36,9 +36,9 @@ use crate::run::{Client, ClientId, RunId, RunSpec};
 pub const MAX_RUNS: usize = 64;
 /// A program larger than this counts on its client's account until its run ends.
 const COUNTED: usize = 64 << 10;
-/// How long a client may have a connection and never ask anything. After its first request it may be silent for ever.
+/// How long a connection may exist without a first request. After that request it may be silent for ever.
 pub const FIRST_WORD: Duration = Duration::from_secs(600);
-/// A connection that is closed is told why, if it takes that in this time.
+/// How long a connection that is closed has to read why.
 const LAST_WORD: Duration = Duration::from_millis(500);
 /// After end-of-file: how often to look whether the client closed everything or only its own side.
 const HANGUP_EVERY: Duration = Duration::from_millis(200);
@@ -160,7 +160,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.runs.shutdown().await;
     }
 
-    /// `hold` is what the frame holds of the budget, if it is a long one.
+    /// `hold` is the budget that the frame holds, if it is long.
     async fn frame(&mut self, frame: Frame, hold: Option<Hold>) -> Result<(), Gone> {
         let line = match frame {
             Frame::Line(line) => line,
@@ -311,7 +311,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         Ok(())
     }
 
-    /// What a call keeps of the budget: that of its frame, as far as the program needs it.
+    /// The part of its frame's budget that the call keeps: as much as the program needs.
     fn keep(&self, hold: Option<Hold>, bytes: usize) -> Result<Hold, RunError> {
         let hold = hold.unwrap_or_else(|| self.seat.account.hold());
         let kept = hold.coming(if bytes > COUNTED { bytes } else { 0 });
@@ -388,7 +388,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.outbox.send(&Response::new(id, answer.map_err(ErrorObject::from))).await
     }
 
-    /// Why the connection is closed, to a client that may not be listening.
+    /// Tells the client why the connection is closed. It may not be listening.
     async fn last_word(&self, error: ErrorObject) {
         let _ = timeout(LAST_WORD, self.refuse(&Id::null(), error)).await;
     }

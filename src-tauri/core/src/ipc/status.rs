@@ -1,4 +1,4 @@
-//! The answer to `status`: what the command line shows its owner. Nothing in it can be changed over a connection.
+//! The answer to `status`, which the command line shows its owner. A connection can change nothing in it.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn of(snapshot: &Snapshot) -> Value {
     })
 }
 
-/// The engine's state with its sentence and its next step, so that each client need not have its own.
+/// The engine's state with its sentence and its next step, so that clients need none of their own.
 fn engine(snapshot: &Snapshot) -> Value {
     let mut value = json!(snapshot.engine);
     match &snapshot.engine {

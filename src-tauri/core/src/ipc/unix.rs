@@ -111,12 +111,12 @@ fn welcome<D: Runs>(stream: UnixStream, peer: Peer, places: &mut Places, door: &
     }
 }
 
-/// The client's side: to a service of the same user's and to nobody else's. What would be sent is the user's own, and what came
-/// back would be believed.
+/// The client's side: connects only to a service of the same user. The client sends the user's own data, and would
+/// believe the answers.
 ///
 /// # Errors
 ///
-/// Those of the system, and `PermissionDenied` where another user listens.
+/// Those of the system, and `PermissionDenied` if another user listens.
 pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path).await?;
     same_user(&stream)?;

@@ -1,8 +1,8 @@
-//! Experimental, and untried: this is type-checked for Windows, and nobody has run it there.
+//! Experimental and untested: this is type-checked for Windows, and has never run there.
 //!
-//! The named pipe. Its security descriptor lets its owner and the system in and nobody else, not even to read; remote clients
-//! are refused. What is missing beside the Unix socket: no place is kept for the owner's own program, and a client does not
-//! look whose service it speaks to, since neither can be asked for without unsafe code.
+//! The named pipe. Its security descriptor admits its owner and the system only, for reading too; remote clients are
+//! refused. Missing compared with the Unix socket: no place is kept for the owner's own program, and a client does not
+//! check whose service it speaks to. Both would need unsafe code.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use super::door::Runs;
 use super::session::{self, Link};
 use super::{ACCEPT_PAUSE, BindError, Peer, Places, Process, next_client, turned_away};
 
-/// Protected from what is inherited; all rights for the owner of the pipe (OW), who is whoever made it, and for the system.
+/// Protected from inherited entries; all rights for the owner of the pipe (OW), which is the user who made it, and for
+/// the system.
 const WHO_MAY: &U16CStr = u16cstr!("D:P(A;;GA;;;OW)(A;;GA;;;SY)");
 const BUFFER: u32 = 64 << 10;
 

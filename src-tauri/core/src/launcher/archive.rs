@@ -1,5 +1,6 @@
-//! Reads the tar of `out/` that a hostile program had a hand in: its blocks, long names and links. Never touches the disk,
-//! never trusts a size, and ends after a bounded number of bytes. What comes of an entry is [`basket`]'s to say.
+//! Reads the tar of `out/`, which a hostile program may have shaped: its blocks, long names and links. Never touches
+//! the disk, never trusts a size, and ends after a bounded number of bytes. [`basket`] decides what becomes of an
+//! entry.
 
 mod basket;
 mod complaints;
@@ -13,16 +14,16 @@ use crate::name::FileName;
 pub use basket::Harvest;
 
 const BLOCK: usize = 512;
-/// Headers and contents of the whole archive. The working folder holds 64 MiB, so an honest archive is shorter; sparse files
-/// are not.
+/// Most bytes of headers and contents of the whole archive. The working folder holds 64 MiB, so an honest archive is
+/// shorter, unless it has sparse files.
 const MAX_RAW: u64 = 128 << 20;
-/// What stands ahead of entries, which is their long names. It is not counted with the rest: in folders that lie in each
-/// other each name holds all those before it, 512 MB at 2,000 folders with names of 255 bytes.
+/// Most bytes of the long names ahead of entries. They are counted apart: in nested folders each name holds all those
+/// before it, 512 MB at 2,000 folders with names of 255 bytes.
 const MAX_RAW_AHEAD: u64 = 512 << 20;
-/// Kept of a name: more than the longest path that can be returned (16 components of 255 bytes), so what is cut off
-/// decides nothing.
+/// Bytes kept of a name: more than the longest path that can be returned (16 components of 255 bytes), so the part that
+/// is cut off decides nothing.
 const MAX_AHEAD: usize = 8 << 10;
-/// Kept of what tar had to complain about.
+/// Bytes kept of tar's error messages.
 const MAX_LOG: usize = 16 << 10;
 
 const OUT: &[u8] = b"sandbox/out";
@@ -40,7 +41,7 @@ pub(super) struct Archive {
     done: bool,
 }
 
-/// What was said ahead of an entry, since it has no room in the entry's own header.
+/// Records ahead of an entry, for values that do not fit in the entry's own header.
 #[derive(Debug, Default)]
 struct Ahead {
     name: Option<Vec<u8>>,
@@ -52,7 +53,7 @@ struct Ahead {
 #[derive(Debug)]
 struct Body {
     keep: Keep,
-    /// So many bytes of the content at most.
+    /// At most this many bytes of the content.
     most: usize,
     bytes: Vec<u8>,
     left: u64,
@@ -63,7 +64,7 @@ struct Body {
 enum Keep {
     Nothing,
     File(FileName),
-    /// Of a file that is not returned, for a second name of it that is.
+    /// The content of a file that is not returned, kept for a second name that can be.
     Spare(Vec<u8>),
     LongName,
     LongLink,
@@ -163,7 +164,7 @@ impl Archive {
             Some(end) if end <= most => *raw = end,
             _ => return self.stop(if is_ahead { b"" } else { &header.name }),
         }
-        // Sparse and multi-volume entries continue in ways of their own; the launcher's tar makes none.
+        // Sparse and multi-volume entries go on in formats of their own; the launcher's tar makes none.
         if matches!(header.kind, b'S' | b'M') {
             return self.stop(&header.name);
         }
@@ -172,11 +173,11 @@ impl Archive {
             Keep::Nothing => 0,
             Keep::LongName | Keep::LongLink | Keep::Pax => MAX_AHEAD,
             Keep::Log => MAX_LOG,
-            // No more than the cap of file bytes, or it would not be kept.
+            // Not more than the cap of file bytes, or it would not be kept.
             Keep::File(_) | Keep::Spare(_) => usize::try_from(header.size).unwrap_or(usize::MAX),
         };
         let padding = header.size.next_multiple_of(BLOCK as u64) - header.size;
-        // Claimed and not sent costs nothing: memory that is not written to is not there.
+        // A size that is claimed and not sent costs nothing: memory that is not written to is not allocated.
         let bytes = Vec::with_capacity(most.min(usize::try_from(header.size).unwrap_or(most)));
         self.body = Some(Body { keep, most, bytes, left: header.size, padding });
         if header.size == 0 {
@@ -227,7 +228,7 @@ impl Archive {
         }
     }
 
-    /// Nothing behind this can be read, or is worth it.
+    /// The rest cannot be read, or is not worth reading.
     fn stop(&mut self, name: &[u8]) {
         self.basket.stopped_at(inside(name).unwrap_or_default());
         self.done = true;
@@ -243,7 +244,7 @@ fn of_ahead(kind: u8) -> Keep {
     }
 }
 
-/// The path below `out/`, which is empty for `out` itself.
+/// The path below `out/`; empty for `out` itself.
 fn inside(name: &[u8]) -> Option<&[u8]> {
     match name.strip_prefix(OUT)? {
         [] => Some(b""),

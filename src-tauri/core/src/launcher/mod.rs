@@ -5,16 +5,16 @@
 //! program's stdin. Out, on its standard output: `MARK start SEAL`, what the program wrote, `MARK NONCE end EXIT PEAK
 //! OOM_KILLS CPU_NANOS LINGER`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or
 //! `tar` and a NUL, and after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK NONCE`.
-//! `MARK` is the byte 0x1E; there is no space behind it.
+//! `MARK` is the byte 0x1E; no space follows it.
 //!
 //! A warm container is sent [`PRELOAD`] ahead of all that, and says [`READY`] once its interpreter has come as far as
 //! opening the program's file. That file is a pipe until then, and the interpreter reads the program from it, unless
 //! `FEED` is 0: then it is started anew. See [`may_be_fed`].
 //!
-//! The nonce is a secret of PID 1 until the program and all that it started are dead, as long as `SEAL` is `sealed`: the
-//! program can neither read PID 1 nor write to it, and nothing that it can read holds the nonce. (The start line does not:
-//! a program can read its own standard output.) Then what follows the nonce is PID 1's word. Where `SEAL` is `open`,
-//! everything after the start line is the program's word. Either way it is read in bounded memory.
+//! While `SEAL` is `sealed`, the nonce is known only to PID 1 until the program and everything that it started are
+//! dead: the program can neither read PID 1 nor write to it, and nothing that it can read holds the nonce. (The start
+//! line does not: a program can read its own standard output.) So what follows the nonce comes from PID 1. If `SEAL` is
+//! `open`, everything after the start line is the program's word. Either way it is read in bounded memory.
 
 mod archive;
 mod feed;
@@ -38,8 +38,8 @@ pub use feed::may_be_fed;
 pub use marks::{Scan, Splitter};
 pub use report::{Beside, Ending, Report, Step};
 
-/// The first program of a container: `sh -c SEAL sandtray SCRIPT FILE PROGRAM...`. Turns PID 1 into a copy of the same
-/// shell that runs [`SCRIPT`] and cannot be read by the program.
+/// The first program of a container: `sh -c SEAL sandtray SCRIPT FILE PROGRAM...`. Replaces PID 1 by a copy of the same
+/// shell that the program cannot read; that copy runs [`SCRIPT`].
 pub const SEAL: &str = include_str!("seal.sh");
 
 /// PID 1: `sh -c SCRIPT sandtray FILE PROGRAM...`.
@@ -54,10 +54,10 @@ pub const OUT_DIR: &str = "out";
 /// How much longer than the run's own limit PID 1 lets a program live when nobody ends it from outside.
 const WATCHDOG_GRACE: Duration = Duration::from_secs(5);
 
-/// Begins every line of PID 1.
+/// The byte at the beginning of every line of PID 1.
 const MARK: u8 = 0x1e;
 
-/// What a program cannot know before its end. See the head of this file.
+/// A secret that the program cannot know before its end. See the head of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
@@ -66,7 +66,7 @@ impl Nonce {
         Self(Uuid::new_v4().simple().to_string())
     }
 
-    /// What precedes the words of PID 1 after the program's end.
+    /// The prefix of PID 1's lines after the program's end.
     pub fn mark(&self) -> Vec<u8> {
         let mut mark = vec![MARK];
         mark.extend_from_slice(self.0.as_bytes());
@@ -88,13 +88,14 @@ pub const READY: &[u8] = b"ready\n";
 /// The start line: the program runs now, and cannot read PID 1.
 pub const START_SEALED: &[u8] = b"\x1estart sealed\n";
 
-/// The start line where it can.
+/// The start line if the program can read PID 1.
 pub const START_OPEN: &[u8] = b"\x1estart open\n";
 
 /// Instead of a start line: the program and its files could not be unpacked.
 const UNPACK_FAILED: &[u8] = b"\x1eunpack\n";
 
-/// Holds the folders of the input files, one a line, and has their time. By it PID 1 tells which of them were written.
+/// Lists the folders of the input files, one a line, and has the files' time. PID 1 compares with it to tell which of
+/// them were written.
 const INPUTS: &str = "tmp/.sandtray.inputs";
 
 /// The first bytes that a container gets, [`PRELOAD`] aside: the header line, a short program, the tar. The program's
@@ -120,8 +121,8 @@ fn pack(spec: &RunSpec, with_program: bool, now: SystemTime) -> io::Result<Vec<u
     }
     let bytes: usize = spec.files.iter().map(|file| file.bytes.len() + 2048).sum();
     let mut tar = tar::Builder::new(Vec::with_capacity(bytes + spec.code.len() + 4096));
-    // tar warns of files from 1970 and of files from the future. Some shells compare whole seconds: a second back, so
-    // that what the program writes at once has another time.
+    // tar warns of files from 1970 and of files from the future. Some shells compare whole seconds: one second back, so
+    // that a file that the program writes at once has another time.
     let seconds = (to_millis(now) / 1000).saturating_sub(1);
     if with_program {
         append(&mut tar, &beside(spec.language.recipe().program), &spec.code, seconds)?;
@@ -133,12 +134,12 @@ fn pack(spec: &RunSpec, with_program: bool, now: SystemTime) -> io::Result<Vec<u
     tar.into_inner()
 }
 
-/// As PID 1 unpacks it, from the root.
+/// The paths as PID 1 unpacks them, from the root.
 fn beside(name: &str) -> String {
     format!("{WORK}/{name}")
 }
 
-/// One a line, each above those in it. A name with a line break in it is left out: what is in it is not looked at.
+/// One folder a line, parents first. A name with a line break is left out, so changes in that folder are not seen.
 fn input_folders(files: &[InputFile]) -> String {
     let folders: BTreeSet<&str> = files
         .iter()
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folders_of_inputs_are_told_each_once() {
+    fn each_folder_of_inputs_is_listed_once() {
         let names =
             ["a/b/c/1", "a/b/2", "a/3", "4", "x y/5", "two\nlines/6", "two\nlines/z/7", "out/8", "out/p/9", "outer/10"];
         let file = |name: &&str| InputFile { name: FileName::parse(name).unwrap(), bytes: Bytes::new() };

@@ -11,11 +11,11 @@ use crate::name::{MAX_COMPONENT_BYTES, MAX_DEPTH};
 
 /// Longest line of PID 1 after its mark: a word and five numbers.
 const MAX_LINE: usize = 128;
-/// Names in the working folder that the launcher sends at most.
+/// Most names in the working folder that the launcher sends.
 const MAX_NAMES: usize = 600;
-/// The longest: a sign, and a path of as many components as an input may have and one more.
+/// The longest name: a sign, and a path of one component more than an input may have.
 const MAX_NAME: usize = 1 + (MAX_DEPTH + 1) * (MAX_COMPONENT_BYTES + 1);
-/// Bytes of names that are kept. The rest of an honest list is read and dropped.
+/// Most bytes of names that are kept. The rest of an honest list is read and dropped.
 const MAX_KEPT: usize = 128 << 10;
 
 /// Standard output, told apart.
@@ -26,7 +26,7 @@ pub struct Report {
     /// The unfinished line or name.
     partial: Vec<u8>,
     names_read: usize,
-    /// Bytes of `beside`.
+    /// Bytes of the names in `beside`.
     kept: usize,
     ending: Option<Ending>,
     beside: Vec<Beside>,
@@ -53,17 +53,17 @@ pub struct Ending {
     pub peak_bytes: Option<u64>,
     pub oom_kills: u32,
     pub cpu: Duration,
-    /// How long PID 1 waited, after the program's end, for what the program left running.
+    /// How long PID 1 waited, after the program's end, for processes that it left running.
     pub linger: Duration,
 }
 
-/// What stands in the working folder after the program's end, beside `out/`: all of its first level, and all in the
-/// folders of the input files.
+/// The names in the working folder after the program's end, beside `out/`: its first level, and the folders of the
+/// input files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// Relative to the working folder.
     pub name: String,
-    /// Its time is not the one that the input files were given.
+    /// Its time differs from the one that the input files were given.
     pub written: bool,
 }
 
@@ -72,7 +72,7 @@ pub struct Beside {
 pub enum Step {
     /// The program is running now.
     Started {
-        /// The program cannot read PID 1, and so does not know the nonce.
+        /// Whether the program cannot read PID 1, and so does not know the nonce.
         sealed: bool,
     },
     /// The files did not fit in, or the image has no working `dd` or `tar`.
@@ -145,7 +145,7 @@ impl Report {
         self.ending
     }
 
-    /// What stands beside `out/`, and what is in it. The caller knows which of the names it put there itself.
+    /// The names beside `out/`, and the files in it. The caller knows which of the names it put there itself.
     pub fn into_parts(self) -> (Vec<Beside>, Harvest) {
         (self.beside, self.archive.finish())
     }

@@ -8,7 +8,7 @@ cd /sandbox && rm -f sh && mkdir -p out || exit 125
 # Whether the program will be able to read this process, and so the nonce.
 seal=sealed
 { true </proc/$$/mem; } 2>/dev/null && seal=open
-# A signal from inside reaches PID 1 only where PID 1 handles it. dash and busybox handle INT, bash handles all of these.
+# A signal from inside reaches PID 1 only if PID 1 handles it. dash and busybox handle INT, bash handles all of these.
 signals='HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF IO SYS'
 trap '' $signals
 # Reopened, so that a program that sets O_NONBLOCK on its own stdout does not set it on ours.
@@ -19,8 +19,8 @@ shift
 log=.sandtray.log
 printf '%4095s\n' '' >/tmp/$log
 exec 6<>/tmp/$log
-# The program is started by its path: by a name alone some builds of busybox run a tool within the shell that asks for
-# it, and the program would be as unreadable to itself as PID 1 is.
+# The program is started by its path: by a name alone, some builds of busybox run a tool inside the calling shell. Then
+# the program would be as unreadable to itself as PID 1 is.
 path_of() {
     path=
     IFS=:
@@ -30,13 +30,13 @@ path_of() {
     unset IFS
     [ -n "$path" ]
 }
-# A session of its own: signals that the program sends to its process group reach what belongs to the program.
+# A session of its own: signals that the program sends to its process group reach only its own processes.
 path_of setsid || path_of env
 starter=$path
 # A shell starts background jobs with INT and QUIT ignored; GNU env can undo that, busybox has nothing that can.
 reset=
 env --default-signal=INT,QUIT true 2>/dev/null && reset='env --default-signal=INT,QUIT'
-# What lies deeper than a file that can be returned need not be packed: its names alone can take all of the memory.
+# Entries too deep to be returned are not packed: their names alone could take all of the memory.
 shallow=
 tar cf /dev/null --exclude=x /dev/null 2>/dev/null && shallow='--exclude=sandbox/out/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*'
 group=/sys/fs/cgroup
@@ -66,12 +66,12 @@ read_oom() {
 }
 # Sets `now` to hundredths of a second since the machine started.
 read_now() { read -r now rest </proc/uptime && now=${now%.*}${now#*.}; }
-# Notes the processes that are no part of the program.
+# Notes the processes that are not part of the program.
 note_processes() {
     set -- /proc/[0-9]*
     ours=" $* "
 }
-# Whether a process runs that the program started. A zombie does not run.
+# Whether a process that the program started still runs. Zombies do not count.
 any_left() {
     for process in /proc/[0-9]*; do
         case $ours in *" $process "*) continue ;; esac
@@ -86,7 +86,7 @@ program_ended() {
     case ${state##*) } in Z*) return 0 ;; esac
     return 1
 }
-# Ends everything but PID 1 when the time is over, for the case that the service is dead; the service itself is sooner.
+# Ends everything but PID 1 when the time is over, in case the service is dead; a living service is sooner.
 # Reads `SECONDS END` from descriptor 8. Two processes, so that none has to be started during a run: the first sleeps,
 # the second sees the first end. A program may have ended the first, so the second looks at the clock.
 watch_over() {
@@ -99,9 +99,9 @@ watch_over() {
         kill -9 -1
     } >/dev/null 3>&- 4<&- 5>&- 6>&- 7>&- 8<&- 9>&- &
 }
-# PID 1 itself waits for the program, so whatever the program signals, PID 1 sees its end.
+# PID 1 itself waits for the program, so it sees the program's end whatever the program signals.
 start_program() {
-    # Were the program like any other to the kernel, PID 1 could be the one to go when memory runs out.
+    # Without this the kernel might kill PID 1 when memory runs out.
     echo 1000 >&9
     (
         trap - $signals
@@ -120,7 +120,7 @@ preload() {
     exec 8<>/tmp/.sandtray.fuse
     watch_over
     start_program "$@"
-    # An interpreter that ends before it opens its program would leave PID 1 waiting for that.
+    # If the interpreter ends before it opens its program, PID 1 would wait for that forever.
     (until program_ended; do sleep 0.05; done; true <>"$file") 3>&- 4<&- 5>&- 6>&- 8<&- 9>&- &
     doorman=$!
     exec 7>"$file"
@@ -186,8 +186,8 @@ END
 else
     echo "$seconds $end" >&8
 fi
-# By its time, the service's own, the program's files are told from what the program wrote. Opened before the program can
-# put something else in its place.
+# The service gave all files the time of this one. Another time shows that the program wrote a file. Opened before the
+# program can replace it.
 exec 8<&-
 if [ "$size" != 0 ]; then exec 8</tmp/.sandtray.inputs; fi
 if [ -z "$program" ]; then
@@ -214,14 +214,14 @@ if any_left; then
 fi
 kill -9 -1
 read_now
-# The watchdog's doing. The program's own code would say that something killed it.
+# The watchdog ended the run. 137 alone would say only that something killed the program.
 [ "$code" != 137 ] || [ "$now" -lt "$end" ] || exit 124
 peak=0
 read -r peak <$peak_file
 read_oom
 printf '\036%s\n' "$nonce" >&5
 printf '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) $linger >&3
-# Names, `!` before those whose time is not the one that the service gave its files.
+# Names, with `!` before those whose time differs from the one that the service gave its files.
 count=0
 list() {
     for name in "$1"* "$1".[!.]* "$1"..?*; do

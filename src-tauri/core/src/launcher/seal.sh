@@ -1,15 +1,16 @@
-# The first program of a container: it replaces itself by a copy of the same shell that may be executed and not read, and
-# gives that the launcher's script, "$1". The kernel refuses a program of the same user the memory, the descriptors and
-# the environment of such a process and of its forks, so what the launcher knows stays with it. The rest is for the script.
+# The first program of a container. It replaces itself by a copy of the same shell that may be executed and not read,
+# and gives that copy the launcher's script, "$1". The kernel refuses other programs of the same user the memory, the
+# descriptors and the environment of such a process and of its forks, so the launcher's secret stays with it. The other
+# arguments are for the script.
 script=$1
 shift
 unset PWD OLDPWD SHLVL
-# Opened here: a process that may not be read may not open this file of its own either.
+# Opened here, since an unreadable process may not open this file of its own.
 adj=/proc/$$/oom_score_adj
 [ -w $adj ] || adj=/dev/null
 exec 9>$adj
-# The name is the shell's own, by which busybox knows what to be. Tried first: a failed `exec` would end the container.
+# The copy is named `sh`: busybox chooses its tool by name. It is tried first, since a failed `exec` ends the container.
 umask 666
 { cp /proc/$$/exe /sandbox/sh && /sandbox/sh -c :; } 2>/dev/null && exec /sandbox/sh -c "$script" sandtray "$@"
-# Runs go on all the same. The start line says that this launcher can be read.
+# Without the copy, runs still go on. The start line says that this launcher can be read.
 exec sh -c "$script" sandtray "$@"

@@ -110,7 +110,7 @@ impl Item {
         }
     }
 
-    /// For a run whose result is kept nowhere, since too much is.
+    /// For a run whose result was not kept, since too much is kept already.
     pub fn no_room(index: usize, streamed: bool) -> Self {
         Self::Error(ErrorObject::no_room_in_batch(index, streamed))
     }
@@ -151,7 +151,7 @@ impl Results {
         Self { items: (0..runs).map(|_| None).collect(), large: vec![0; runs], streamed }
     }
 
-    /// What is kept of large items if this one is put beside them; none for a small one, which is always kept.
+    /// The bytes of large items that are kept if this one is added; none for a small one, which is always kept.
     pub fn bytes_with(&self, item: &Item) -> Option<usize> {
         let large = |item: &Item| Some(item.bytes()).filter(|bytes| *bytes > SMALL_ITEM);
         let kept: usize = self.items.iter().flatten().filter_map(large).sum();

@@ -84,7 +84,7 @@ impl ErrorObject {
         error
     }
 
-    /// Told to a connection that is closed.
+    /// Sent to a connection before it is closed.
     pub fn gave_way() -> Self {
         let message = "This connection was idle, and gave its place to a program that had none.";
         let mut error = Self::plain(TOO_MANY_CONNECTIONS, "too_many_connections", message);
@@ -92,7 +92,7 @@ impl ErrorObject {
         error
     }
 
-    /// Told to a connection that is closed.
+    /// Sent to a connection before it is closed.
     pub fn no_word(seconds: u64) -> Self {
         Self::invalid_request(format!("Nothing was asked for {seconds} s after the connection was made."))
     }
@@ -108,7 +108,7 @@ impl ErrorObject {
         Self::plain(NOT_STARTED, "not_started", why)
     }
 
-    /// The same, where not the reply is too large but too much is kept for clients until their batches are over.
+    /// The same, if the reply is not too large but the batches that are not over keep too much.
     pub fn no_room_in_batch(index: usize, streamed: bool) -> Self {
         let mut error = Self::reply_too_large(index, streamed);
         error.message = format!(

@@ -72,14 +72,14 @@ impl Refusal {
     }
 }
 
-/// The id of a message of which only the beginning is there; `null` where it comes later, as it may.
+/// The id of a message of which only the beginning is known; `null` if the id comes later, which is allowed.
 pub fn id_in_beginning(beginning: &[u8]) -> Id {
     let mut found = None;
     let text = match std::str::from_utf8(beginning) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default(),
     };
-    // It ends in the middle, which is an error: what was found before that counts.
+    // The text ends in the middle, which is an error: the id found before counts.
     let _ = IdSeeker(&mut found).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.unwrap_or_else(Id::null)
 }
@@ -104,7 +104,7 @@ impl<'de> Visitor<'de> for IdSeeker<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut id = None;
         while let Some(name) = map.next_key::<String>()? {
-            // What stands at the very end may be cut: only what something follows counts.
+            // The value at the very end may be cut: it counts only if something follows.
             *self.0 = id.take().or(self.0.take());
             if name == "id" {
                 id = Id::read(map.next_value::<&RawValue>()?);

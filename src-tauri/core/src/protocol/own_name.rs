@@ -1,13 +1,13 @@
-//! The one name that no client may have: that of the owner's own window, whose runs stand in the same lists. Pure.
+//! The one name that no client may have: that of the owner's own window, whose runs are in the same lists. Pure.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
 
-/// What the window's own runs are called.
+/// The name of the window's own runs.
 pub const OWN_NAME: &str = "Sandtray";
 
-/// Whether a person could take it for [`OWN_NAME`]: whatever the case, the spaces and signs between its letters, their accents, and
-/// letters of other scripts that look the same.
+/// Whether a person could take a name for [`OWN_NAME`]: in any case, with spaces and signs between its letters, with
+/// accents, and with look-alike letters of other scripts.
 pub fn passes_for_own(name: &str) -> bool {
     folded(name) == folded(OWN_NAME)
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dress_of_the_name_is_seen_through() {
+    fn every_disguise_of_the_name_is_refused() {
         for name in [
             "Sandtray",
             "sandtray",
@@ -36,7 +36,7 @@ mod tests {
             "Sand\u{ad}tray",
             "\u{202e}Sandtray\u{202c}",
             "S\u{e1}ndtr\u{e0}y",
-            // Letters of Cyrillic and Greek, wide ones, mathematical ones, ringed ones.
+            // Cyrillic, Greek, wide, mathematical and ringed letters.
             "\u{405}\u{430}ndtr\u{430}\u{443}",
             "S\u{3b1}ndtray",
             "\u{ff33}\u{ff41}\u{ff4e}\u{ff44}\u{ff54}\u{ff52}\u{ff41}\u{ff59}",
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_their_clients_own() {
+    fn other_names_are_allowed() {
         for name in [
             "sandtray run",
             "sandtray mcp",

@@ -19,7 +19,7 @@ const ESCAPE_SLACK: usize = 1024;
 pub struct RunReply<'a> {
     status: Status,
     exit_code: i32,
-    /// Where a wall is the reason why it failed.
+    /// Set if a wall is the reason why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<&'static str>,
     stdout: Cow<'a, str>,

@@ -210,7 +210,7 @@ fn client_name(given: &str) -> Result<String, RunError> {
     Ok(name.to_owned())
 }
 
-/// Of a client that has not said its name, by its program.
+/// The name of a client that has not given one: that of its program.
 pub fn name_of_program(program: Option<&str>) -> String {
     match program {
         Some(program) if passes_for_own(program) => format!("program {program}"),

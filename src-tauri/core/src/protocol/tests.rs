@@ -219,7 +219,7 @@ fn a_flood_of_entries_is_refused_before_it_is_kept() {
 fn the_other_methods_parameters() {
     let raw = |value: Value| to_raw_value(&value).unwrap();
     assert_eq!(request::hello(None), Ok(None));
-    // Nobody is called what the owner's own window is called, and no program either.
+    // No client may be called what the owner's own window is called, and neither may a program.
     let own = RawValue::from_string(r#"{"name":" S\u0430ndtray "}"#.into()).unwrap();
     let refusal = request::hello(Some(&own)).unwrap_err();
     assert!(matches!(&refusal, RunError::Invalid { field, .. } if field == "name"), "{refusal}");
@@ -375,7 +375,7 @@ fn the_capability_is_a_read_that_does_not_exist_while_it_is_off() {
 }
 
 #[test]
-fn the_id_of_a_message_is_found_in_its_beginning_where_it_stands_there() {
+fn the_id_is_found_in_the_beginning_of_a_message_if_it_is_there() {
     let id = |text: &str| serde_json::to_string(&id_in_beginning(text.as_bytes())).unwrap();
     assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"method":"code.run","params":{"code":"aa"#), "7");
     assert_eq!(id(r#"{"id":"a", "params": {"files": {"x": "\ud83d"#), r#""a""#);

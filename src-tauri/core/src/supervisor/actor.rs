@@ -63,7 +63,7 @@ pub(super) struct Actor {
     pub(super) enabled: bool,
     pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
-    /// Of the engine, as the walls know it.
+    /// The last generation of the engine that the walls were told of.
     generation: u64,
     pub(super) walls: Walls,
     /// What the pool was told last.
@@ -156,7 +156,7 @@ impl Actor {
                 Ok(()) = self.parts.connections.changed() => self.meet_engine(),
                 Some(note) = self.notes.1.recv() => self.hear(note),
                 Some(ended) = self.tasks.join_next_with_id() => self.conclude(ended),
-                // A client has read; its next run may be let start.
+                // A client has read replies, so its next run may be allowed to start.
                 () = budget.taken() => {}
                 () = sleep_until(self.next_sweep), if self.engine.is_some() => self.sweep(),
             }
@@ -267,7 +267,7 @@ impl Actor {
             self.images.forget();
             self.sweep();
         }
-        // That it may have been started again is no news for anybody else.
+        // The watchers need not hear that the engine may have been restarted.
         if !same || !again {
             self.tell(Event::EngineChanged { engine: self.engine_state() });
         }
@@ -378,7 +378,7 @@ impl Actor {
                 if let RunError::Engine(trouble) = &error
                     && !matches!(trouble, EngineTrouble::WallMissing { .. })
                 {
-                    // It may be another one when it comes back.
+                    // It may be another engine when it comes back.
                     self.walls.doubt_all();
                     (self.parts.nudge)();
                 }

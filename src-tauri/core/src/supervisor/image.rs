@@ -26,7 +26,7 @@ use super::task::{Done, Note, pause_after};
 /// An engine reports each layer many times a second; a window needs ten.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// What is to be done once to an image before programs run in it: a step for each language that runs in it and needs one,
+/// The preparation of an image, done once before programs run in it: a step for each of its languages that needs one,
 /// each on the result of the one before.
 #[derive(Debug, Clone)]
 pub(super) struct Preparation {
@@ -42,19 +42,19 @@ struct Step {
     script: &'static str,
 }
 
-/// What has been made of an image so far.
+/// The preparation of an image so far.
 #[derive(Debug)]
 pub(super) struct Reached {
-    /// Of the images that were made, each of the one before.
+    /// The names of the images that were made, each from the one before.
     pub(super) names: Vec<String>,
     /// The latest of them, or the base itself.
     image: ImageInfo,
-    /// The step to be done now; none where all are.
+    /// The step to do next; none if all are done.
     next: Option<Step>,
 }
 
 impl Step {
-    /// Of the result. Another for each base and for each script.
+    /// The name of the result. It differs for each base and each script.
     fn name(self, base: &ImageInfo) -> String {
         let hash = Sha256::digest(format!("{}\n{}", base.id, self.script));
         let short: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -63,7 +63,7 @@ impl Step {
 }
 
 impl Preparation {
-    /// Of the images that settings name, those of a language that needs it.
+    /// The preparation of this image; none if no language that the settings run in it needs one.
     pub(super) fn of(image: &str, settings: &Settings, limits: Limits, leases: &Leases) -> Option<Self> {
         let here = Language::ALL.into_iter().filter(|language| settings.image(*language) == image);
         let step = |language: Language| Some(Step { language, script: language.recipe().prepare? });
@@ -72,7 +72,7 @@ impl Preparation {
         (!steps.is_empty()).then_some(Self { steps, limits, instance, janitor })
     }
 
-    /// How far the image has come on this engine. Fails where the engine does not say what is there.
+    /// How far the image is prepared on this engine. Fails if the engine does not say which images are there.
     pub(super) async fn reached(&self, engine: &dyn Engine, base: &ImageInfo) -> Result<Reached, EngineError> {
         let mut reached = Reached { names: Vec::new(), image: base.clone(), next: None };
         for step in &self.steps {
@@ -81,14 +81,14 @@ impl Preparation {
                 reached.next = Some(*step);
                 break;
             };
-            // An agent is told which official image ran, not our own name for what we made of it.
+            // An agent is told which official image ran, not the name of the image that we made from it.
             reached.image = ImageInfo { digest: base.digest.clone(), ..made };
             reached.names.push(name);
         }
         Ok(reached)
     }
 
-    /// As far as it goes: where a step fails, programs start more slowly and run none the worse.
+    /// Prepares as far as possible: if a step fails, programs start more slowly but run correctly.
     async fn make(&self, engine: &Arc<dyn Engine>, base: &ImageInfo) -> Result<ImageInfo, EngineError> {
         for _ in &self.steps {
             let Reached { image, next: Some(step), .. } = self.reached(engine.as_ref(), base).await? else { break };
@@ -159,8 +159,8 @@ pub(super) async fn pull(
     Done::Image { image, ticket, result }
 }
 
-/// Fetches what is not here, and prepares what needs it. That runs programs of the image, so it is done only in the one
-/// whose walls are `proved`; one that was just fetched comes back unprepared.
+/// Fetches a missing image, and prepares one that needs it. Preparing runs programs of the image, so it is done only in
+/// the image whose walls are `proved`; one that was just fetched comes back unprepared.
 async fn bring(
     engine: &Arc<dyn Engine>,
     image: &str,

@@ -49,9 +49,9 @@ pub(super) enum Found {
 pub(super) struct Work {
     pub(super) name: String,
     pub(super) ticket: Ticket,
-    /// To be fetched, until it is cancelled; otherwise only looked at.
+    /// Fetches the image, until it is cancelled; without this it is only looked at.
     pub(super) pull: Option<CancellationToken>,
-    /// To be prepared, if what is here has this id: its walls are proved.
+    /// Prepares the image if it has this id: its walls are proved.
     pub(super) prepare: Option<String>,
     /// Looks before it that told nothing: it waits longer for each.
     pub(super) failures: u32,
@@ -96,7 +96,7 @@ impl Images {
         self.known.get(name).and_then(Image::ready)
     }
 
-    /// What programs would run in, prepared or not.
+    /// The image that programs would run in, prepared or not.
     pub(super) fn here(&self, name: &str) -> Option<&ImageInfo> {
         match &self.known.get(name)?.state {
             ImageState::Ready(info) | ImageState::Unprepared(info) => Some(info),
@@ -123,7 +123,8 @@ impl Images {
         }
     }
 
-    /// What can be begun: each is noted as under way. `wanted` says for which a run waits, `proved` in which programs may run.
+    /// The work that can begin; each item is marked as under way. `wanted` tells which images a run waits for, `proved`
+    /// in which programs may run.
     pub(super) fn begin(
         &mut self,
         wanted: impl Fn(&str) -> bool,

@@ -63,7 +63,7 @@ pub struct Parts {
     pub connections: watch::Receiver<Connection>,
     /// Asks for a look at the engine now rather than at the next turn.
     pub nudge: Arc<dyn Fn() + Send + Sync>,
-    /// Of the clients whose runs come.
+    /// The budget for the clients that ask for runs.
     pub budget: Budget,
 }
 
@@ -85,7 +85,7 @@ pub struct Record<'a> {
 /// Proves with a real run that an engine holds every wall around programs of an image.
 #[async_trait]
 pub trait WallCheck: fmt::Debug + Send + Sync {
-    /// Fails where a wall is missing, and where no answer could be had. Ends within a bound of its own.
+    /// Fails if a wall is missing, and if there was no answer. Ends within a bound of its own.
     async fn check(
         &self,
         engine: &Arc<dyn Engine>,
@@ -95,7 +95,7 @@ pub trait WallCheck: fmt::Debug + Send + Sync {
     ) -> Result<Proof, Unproved>;
 }
 
-/// Every wall was seen to hold.
+/// Every wall holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
     pub launcher: Launcher,
@@ -103,9 +103,9 @@ pub struct Proof {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unproved {
-    /// Which, in words that end a sentence about walls that are missing.
+    /// The wall, in words that end a sentence about missing walls.
     Missing(String),
-    /// It says nothing of the walls.
+    /// The check failed and says nothing about the walls.
     Failed(RunError),
 }
 

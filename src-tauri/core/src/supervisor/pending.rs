@@ -17,7 +17,7 @@ pub(super) struct Pending {
     pub(super) client: Client,
     pub(super) asked: Asked,
     pub(super) progress: Progress,
-    /// The one of `progress`, which the run's task takes.
+    /// The same hold as in `progress`, which the run's task takes.
     pub(super) hold: Hold,
     pub(super) reply: oneshot::Sender<Result<Outcome, RunError>>,
     pub(super) cancel: CancellationToken,
@@ -25,7 +25,7 @@ pub(super) struct Pending {
     pub(super) retried: bool,
 }
 
-/// Who takes turns with whom: client processes, and for the owner's own runs each by itself.
+/// The unit that takes turns: a client process, and each of the owner's own runs by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Turn {
     Account(u64),
@@ -46,7 +46,7 @@ impl Pending {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
             Err(error) => Answered::Refused(error.clone()),
         };
-        // Before the next run starts, which depends on what waits for this client.
+        // Counted before the next run starts, since that depends on this client's unread bytes.
         hold.going(result.as_ref().map_or(0, Outcome::weight));
         // The caller may be gone; the run is in the history all the same.
         let _ = reply.send(result);

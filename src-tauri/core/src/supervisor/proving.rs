@@ -1,4 +1,4 @@
-//! Has the walls proved, image by image, and says what is known of the engine from that and from asking it.
+//! Has the walls proved, image by image, and derives the engine's state from the results.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::walls::{Check, Verdict};
 use super::{Proof, Unproved};
 
 impl Actor {
-    /// Has the walls proved in each image that is here, and refuses whoever waits for one in which they do not hold. Those
-    /// that somebody waits for are checked at once, each by itself: one that takes long holds up no other. The rest
-    /// is checked ahead of the first call, one at a time.
+    /// Has the walls proved in each present image, and refuses runs that wait for an image with a missing wall. Images
+    /// that runs wait for are checked at once and in parallel, so that a slow one delays no other. The rest is checked
+    /// ahead of the first call, one at a time.
     pub(super) fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
         let names: BTreeSet<String> =
             Language::ALL.into_iter().map(|language| self.parts.settings.image(language).to_owned()).collect();
@@ -69,7 +69,7 @@ impl Actor {
                 let is_it = |name: &str| self.images.here(name).is_some_and(|here| here.id == image);
                 let names: Vec<String> = names.into_iter().filter(|name| is_it(name)).collect();
                 let of_it = |name: &str| names.iter().any(|other| other == name);
-                // The image may be what is wrong.
+                // The image itself may be the cause.
                 self.images.doubt(image);
                 (self.parts.nudge)();
                 self.refuse_waiting(&error, |pending| of_it(settings.image(pending.spec.language)));
@@ -78,7 +78,7 @@ impl Actor {
         }
     }
 
-    /// What is known of the engine by asking it.
+    /// The engine's state as asking it tells.
     pub(super) fn health(&self) -> EngineState {
         self.parts.connections.borrow().state.clone()
     }
@@ -90,7 +90,7 @@ impl Actor {
         Some(EngineTrouble::WallMissing { endpoint, image: name.to_owned(), wall })
     }
 
-    /// As the rest of the world sees it. One for which a wall is missing in every image that is here is of no use at all.
+    /// The engine's state as shown to all. With a wall missing in every present image, the engine cannot be used.
     pub(super) fn engine_state(&self) -> EngineState {
         let state = self.health();
         let names = Language::ALL.into_iter().map(|language| self.parts.settings.image(language));

@@ -1,4 +1,4 @@
-//! What can be done now: look at images, start runs, tell the pool. Called after every message.
+//! Does what can be done now: looks at images, starts runs, tells the pool. Called after every message.
 
 use std::sync::Arc;
 
@@ -86,12 +86,12 @@ impl Actor {
         }
     }
 
-    /// Containers of runs that are over, in which a program may still run: they keep their places until they are gone.
+    /// Containers of ended runs in which a program may still run: they keep their places until they are gone.
     fn overstaying(&self) -> usize {
         *self.parts.leases.janitor.watch_overstaying().borrow()
     }
 
-    /// The next whose image is there, with its walls proved, and whose client has taken enough of what it was sent. With it what is
+    /// The next run whose image is there with its walls proved, and whose client has read enough. The token is
     /// cancelled once that proof is doubted.
     fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo, CancellationToken)> {
         let (images, walls, settings) = (&self.images, &self.walls, &self.parts.settings);
@@ -104,7 +104,7 @@ impl Actor {
         if next.is_none() {
             let held_back = self.queue.iter().any(|pending| !pending.hold.may_begin());
             self.parts.budget.watch(held_back);
-            // What was read before anybody watched was told to nobody.
+            // Replies that were read before the watch began were reported to no one.
             next = if held_back { self.queue.pop_where(|pending| ready(pending)) } else { None };
         }
         let next = next?;
@@ -139,7 +139,7 @@ impl Actor {
         self.granted(self.parts.settings.limits())
     }
 
-    /// Somebody waits for it, and it is done once: twice the CPU of a run, where there is so much.
+    /// A run waits for it, and it is done once: so it gets twice the CPU of a run, if the machine has that much.
     pub(super) fn limits_of_preparing(&self) -> Limits {
         let run = self.parts.settings.limits();
         self.granted(Limits { milli_cpus: run.milli_cpus.saturating_mul(2), ..run })

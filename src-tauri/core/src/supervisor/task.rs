@@ -46,7 +46,7 @@ pub(super) enum Done {
         ticket: Ticket,
         result: Result<Found, RunError>,
     },
-    /// The engine's walls were doubted before the run had a container of it: it goes back into the queue.
+    /// The engine's walls were doubted before the run had its container: it goes back into the queue.
     NeedsProof(Box<Pending>),
     Walls {
         /// The id of the image that the probe ran in.
@@ -72,7 +72,7 @@ pub(super) struct RunTask {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) image_name: String,
     pub(super) image: ImageInfo,
-    /// Of the walls that were proved in that image.
+    /// Cancelled when the proof of the walls in that image is doubted.
     pub(super) doubted: CancellationToken,
     pub(super) leases: Leases,
     pub(super) recorder: Arc<dyn Recorder>,
@@ -98,7 +98,7 @@ impl RunTask {
     async fn perform(&mut self) -> Result<Outcome, Failure> {
         let spec = &self.pending.spec;
         let image = match &self.image.digest {
-            // One that is pinned has it in its name.
+            // A pinned image has the digest in its name.
             Some(digest) if !settings::is_pinned(&self.image_name) => format!("{}@{digest}", self.image_name),
             Some(_) | None => self.image_name.clone(),
         };
@@ -108,7 +108,7 @@ impl RunTask {
             () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
             taken = self.leases.take(&self.engine, &self.image, spec) => taken.map_err(Failure::of)?,
         };
-        // Whoever made it: it may have been made after the doubt, by an engine that nobody has looked at.
+        // A new or a warm container may have been made after the doubt, by an engine that was not checked.
         if self.doubted.is_cancelled() {
             return Err(Failure::Doubted);
         }

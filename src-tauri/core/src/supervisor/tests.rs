@@ -90,7 +90,7 @@ impl Rig {
         self.start_with(client, spec, Progress::default())
     }
 
-    /// For a connection of a client process.
+    /// A start for a connection of a client process.
     fn start_on(&self, account: &Account, client: u64, program: &str) -> Started {
         self.start_held(account.hold(), client, program)
     }
@@ -232,7 +232,7 @@ async fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
     rig.queued(2).await;
     let refused = rig.start(1, "exit 0").result().await.unwrap_err();
     assert_eq!(refused, RunError::QueueFull { waiting: 2, own: false, retry_after: Duration::from_secs(2) });
-    // Somebody who has nothing waiting is not kept out by who has.
+    // A client with nothing waiting is not kept out by one with runs waiting.
     let other = rig.start(2, "exit 0");
     rig.queued(3).await;
     rig.fake.open("gate");
@@ -242,7 +242,7 @@ async fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn the_connections_of_one_program_take_turns_and_have_their_share_together() {
+async fn the_connections_of_one_program_share_its_turns_and_its_share() {
     let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| {
         settings.concurrency = Some(1);
         settings.per_client = 3;
@@ -280,13 +280,13 @@ async fn a_client_that_reads_nothing_starts_nothing_more_and_others_go_on() {
     assert_eq!(rig.start_on(&other, 2, "exit 0").status().await, Status::Ok);
     assert_eq!(rig.start(3, "exit 0").status().await, Status::Ok);
     assert_eq!(rig.supervisor.snapshot().queued.len(), 1);
-    // Nothing else happens that could wake anybody.
+    // No other event happens that could wake the actor.
     drop(unread);
     assert_eq!(held_back.status().await, Status::Ok);
 }
 
 #[tokio::test]
-async fn a_result_counts_from_the_end_of_its_run_until_its_caller_has_let_go_of_it() {
+async fn a_result_counts_from_the_end_of_its_run_until_its_caller_drops_it() {
     let rig = Rig::new();
     let account = rig.budget.account();
     let hold = account.hold();

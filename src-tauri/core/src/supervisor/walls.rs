@@ -1,5 +1,5 @@
-//! The book of walls: for which images the current engine has been seen to hold every one of them. It decides what a check
-//! means; running it is the actor's.
+//! The book of walls: for which images the current engine was seen to hold every wall. It decides what the result of a
+//! check means; the actor runs the checks.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::error::RunError;
 
 use super::{Proof, Unproved};
 
-/// Images whose proofs are remembered. There is one for each language, and now and then the owner names another.
+/// Images whose proofs are remembered. There is one for each language, and sometimes the owner names another.
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Walls {
-    /// By the image's id: what has another id has other walls, whatever it is called.
+    /// By the image's id: another id means other walls, whatever the name.
     images: BTreeMap<String, Image>,
     last: u64,
 }
@@ -34,14 +34,14 @@ enum State {
     Missing(String),
 }
 
-/// Tells a check from one that was begun before the walls were doubted.
+/// Distinguishes a check from one that began before the walls were doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Check(u64);
 
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) proof: Proof,
-    /// Cancelled once the proof holds no longer.
+    /// Cancelled once the proof is doubted.
     pub(super) doubted: CancellationToken,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum Verdict {
     Missing(String),
     /// It says nothing of the walls: the check is made again, later each time.
     Unknown(RunError),
-    /// The walls were doubted in the meantime: it says nothing of what is there now.
+    /// The walls were doubted in the meantime, so the result is about an earlier state.
     Stale,
 }
 
@@ -109,7 +109,7 @@ impl Walls {
         }
     }
 
-    /// The check ended without a word.
+    /// The check ended without a result.
     pub(super) fn broke_off(&mut self, image: &str, check: Check) {
         if let Some(image) = self.under(image, check) {
             *image = Image { state: State::Unproved, failures: image.failures + 1 };
@@ -120,14 +120,14 @@ impl Walls {
         self.images.get_mut(image).filter(|image| matches!(image.state, State::Checking(under) if under == check))
     }
 
-    /// Walls that were missing may have been so for a reason that the owner has just mended.
+    /// Doubts the missing walls only: the owner may just have mended the cause.
     pub(super) fn doubt_missing(&mut self) {
         for image in self.images.values_mut().filter(|image| matches!(image.state, State::Missing(_))) {
             image.state = State::Unproved;
         }
     }
 
-    /// The engine may be another: nothing is known of its walls, and what is being found out is of no use.
+    /// The engine may have changed: forgets all results, and ignores those of checks under way.
     pub(super) fn doubt_all(&mut self) {
         for image in self.images.values_mut() {
             if let State::Held(held) = std::mem::replace(&mut image.state, State::Unproved) {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_proved_once_for_each_image() {
+    fn walls_are_proved_once_for_each_image() {
         let mut walls = Walls::default();
         assert!(walls.held("a").is_none());
         let check = begin(&mut walls, "a");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_one_is_believed_until_the_owner_may_have_mended_it_and_is_missing_in_that_image_alone() {
+    fn a_missing_wall_counts_for_its_image_only_until_the_owner_may_have_mended_it() {
         let mut walls = Walls::default();
         let (a, b) = (begin(&mut walls, "a"), begin(&mut walls, "b"));
         assert_eq!(walls.conclude("a", a, missing()), Verdict::Missing("the memory limit".into()));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_of_an_engine_that_was_is_none() {
+    fn a_proof_of_an_earlier_engine_is_void() {
         let mut walls = Walls::default();
         let (a, b) = (begin(&mut walls, "a"), begin(&mut walls, "b"));
         walls.conclude("a", a, Ok(PROOF));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_remembered_than_fit() {
+    fn only_a_bounded_number_is_remembered() {
         let mut walls = Walls::default();
         for image in 0..10 * MOST {
             let check = begin(&mut walls, &image.to_string());

@@ -1,4 +1,5 @@
-//! The frame reader: whatever the pieces, the lines are those that a plain splitting gives; one too long costs that one only.
+//! The frame reader: however the stream is cut, the lines are those of a plain split; a line too long costs that line
+//! only.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::input::{bytes, choice, damage, pieces, size};
 use crate::{each, within};
 
-/// Beside the lines themselves: what is read ahead, and as much again while the buffer is exchanged.
+/// Bytes beside the lines themselves: the read-ahead, and as much again while the buffer is exchanged.
 const AHEAD: usize = 256 << 10;
 
 struct Pieces<'a>(std::vec::IntoIter<&'a [u8]>);
@@ -32,7 +33,7 @@ fn stream(rng: &mut Rng, most: usize) -> Vec<u8> {
         match rng.u8(..6) {
             0 => stream.extend(bytes(rng, 300)),
             1 => stream.extend(b" \t\r\n"),
-            // Around the cap to the byte.
+            // Lengths around the cap, to the byte.
             2 => stream.extend(vec![b'x'; (most + rng.usize(..3)).saturating_sub(1)]),
             3 => stream.extend(vec![b'y'; size(rng, most * 3)]),
             _ => stream.extend(br#"{"jsonrpc":"2.0","id":1,"method":"hello"}"#),
@@ -47,10 +48,10 @@ fn stream(rng: &mut Rng, most: usize) -> Vec<u8> {
     stream
 }
 
-/// What the reader is to give, from the whole stream at once.
+/// The frames expected from the whole stream at once.
 fn expected(stream: &[u8], most: usize) -> Vec<Frame> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
-    // Behind the last line end there is a line only if there is something.
+    // After the last line end there is a line only if there are bytes.
     if lines.last().is_some_and(|last| last.is_empty()) {
         lines.pop();
     }
@@ -75,7 +76,7 @@ fn frames_are_the_same_however_they_arrive() {
             let mut frames = Frames::with_cap(Pieces(pieces.into_iter()), most);
             let mut all = Vec::new();
             while let Some(frame) = frames.next().await.unwrap() {
-                // As whoever reads them does: a frame holds on to all that was read together with it.
+                // Copied, as real readers do: a frame keeps alive all bytes that were read together with it.
                 all.push(match frame {
                     Frame::Line(line) => Frame::Line(line.to_vec().into()),
                     Frame::TooLong | Frame::NoRoom(_) => frame,

@@ -1,8 +1,8 @@
-//! What the inputs of all parsers have in common: damage, noise, and a stream that is cut anywhere.
+//! The common part of all inputs: damage, noise, and a stream that is cut anywhere.
 
 use fastrand::Rng;
 
-/// Words in which boundaries lie.
+/// Numbers at which boundaries are likely.
 const SIZES: &[usize] = &[0, 1, 2, 7, 99, 100, 101, 255, 256, 257, 511, 512, 513, 1024, 4096];
 
 pub(crate) fn size(rng: &mut Rng, most: usize) -> usize {
@@ -12,7 +12,7 @@ pub(crate) fn size(rng: &mut Rng, most: usize) -> usize {
 
 pub(crate) fn bytes(rng: &mut Rng, most: usize) -> Vec<u8> {
     let length = size(rng, most);
-    // Bytes from few are more often structure than bytes from all.
+    // Bytes from a small set form structure more often than random bytes.
     let few = [0, b'\n', b' ', 0x1e, b'a', 0xff, b'"', b'\\'];
     let any = rng.bool();
     (0..length).map(|_| if any { rng.u8(..) } else { few[rng.usize(..few.len())] }).collect()
@@ -22,7 +22,7 @@ pub(crate) fn choice<'a, T>(rng: &mut Rng, of: &'a [T]) -> &'a T {
     &of[rng.usize(..of.len())]
 }
 
-/// Up to eight changes, mostly few: a bit, a byte, a piece taken out, doubled, moved or put in, the end cut off.
+/// Up to eight changes, mostly few: a bit, a byte, a piece removed, doubled, moved or inserted, the end cut off.
 pub(crate) fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let most = rng.usize(1..=8);
     for _ in 0..rng.usize(1..=most) {
@@ -53,10 +53,10 @@ pub(crate) fn damage(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Pieces of a stream, of sizes that differ: one byte each, some, or nearly all.
+/// Pieces of a stream, of varied sizes: one byte each, some, or nearly all.
 pub(crate) fn pieces<'a>(rng: &mut Rng, mut bytes: &'a [u8]) -> Vec<&'a [u8]> {
     let most = *choice(rng, &[1, 3, 64, 512, 700, 4096, 1 << 16]);
-    // A stream in single bytes says no more than its beginning does, and takes long.
+    // A long stream in single bytes takes long and shows no more than its beginning does.
     let most = if bytes.len() > 8192 { most.max(64) } else { most };
     let mut pieces = Vec::new();
     while !bytes.is_empty() {

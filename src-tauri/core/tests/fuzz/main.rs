@@ -1,5 +1,5 @@
-//! The parsers of what others send, on inputs that nobody thought of: valid ones that were damaged, and noise. Nothing panics, what is
-//! kept stays within its bound, and what was asked of the parser holds.
+//! The parsers of foreign input, on random inputs: valid ones that were damaged, and noise. Nothing panics, kept bytes
+//! stay within their bound, and each parser's own properties hold.
 //!
 //! `SANDTRAY_FUZZ` says how many inputs each parser gets. A failure prints the seed of its input; `SANDTRAY_FUZZ_SEED` runs that one.
 
@@ -21,10 +21,10 @@ static MEMORY: PeakAlloc = PeakAlloc;
 /// Memory is counted for the whole process, so only one parser reads at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A second or two of each parser in a debug build.
+/// One or two seconds for each parser in a debug build.
 const INPUTS: u64 = 2_000;
 
-/// Gives `check` one seeded source after another.
+/// Calls `check` with one seeded source after another.
 fn each(parser: &str, check: impl Fn(&mut Rng)) {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
@@ -53,7 +53,7 @@ impl Drop for Told<'_> {
     }
 }
 
-/// Runs `read` and holds that it never had more than `most` bytes of memory beside what was there.
+/// Runs `read` and checks that it never used more than `most` bytes of memory beyond those in use before.
 fn within<T>(most: usize, read: impl FnOnce() -> T) -> T {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();

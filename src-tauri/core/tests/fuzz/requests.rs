@@ -1,5 +1,5 @@
-//! The request decoder: what was encoded is decoded again, in whatever spelling of JSON; what is refused is refused in a sentence of bounded
-//! length, by a line that costs no more memory than a few times its own length.
+//! The request decoder. Encoded requests are decoded again, in any spelling of JSON. A refusal is a sentence of bounded
+//! length, and costs no more memory than a few times the length of its line.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -18,7 +18,7 @@ use crate::{each, within};
 
 /// A refusal quotes names of at most 64 characters, some of them twice, each of which JSON may write as six bytes.
 const MAX_REFUSAL: usize = 4096;
-/// Beside a few times the line itself.
+/// Bytes beside a few times the line itself.
 const ASIDE: usize = 64 << 10;
 
 fn text(rng: &mut Rng) -> String {
@@ -145,7 +145,7 @@ fn of_request(request: RunRequest) -> Write {
             ("language".into(), Box::new(move |w| w.string(request.language.name()))),
             ("code".into(), Box::new(move |w| w.string(&request.code))),
         ];
-        // What is as if it were left out is sometimes left out, and sometimes null.
+        // A value that equals the default is sometimes left out, and sometimes null.
         let mut optional = |w: &mut Writer<'_>, name: &str, absent: bool, write: Write| match w.rng.u8(..4) {
             0 if absent => {}
             1 if absent => fields.push((name.into(), Box::new(|w| w.put("null")))),
@@ -156,7 +156,7 @@ fn of_request(request: RunRequest) -> Write {
             .into_iter()
             .map(|file| (file.name, Box::new(move |w: &mut Writer<'_>| w.content(&file.bytes)) as Write))
             .collect();
-        // The order of files is kept, so they are not written as other fields are.
+        // The order of files is kept, so they are not shuffled like other fields.
         optional(w, "files", of_files.is_empty(), Box::new(move |w| in_order(w, of_files)));
         optional(w, "stdin", request.stdin.is_empty(), Box::new(move |w| w.content(&request.stdin)));
         let GivenLimits { seconds, memory_mb, cpus } = request.limits;
@@ -179,7 +179,7 @@ fn of_request(request: RunRequest) -> Write {
     })
 }
 
-/// Fields of ours, some of them twice, that hold what they should not.
+/// Known fields, some of them twice, with wrong values.
 fn strange(depth: u8) -> Write {
     Box::new(move |w| match if depth == 0 { w.rng.u8(3..8) } else { w.rng.u8(..8) } {
         0..=1 => {
@@ -220,7 +220,7 @@ fn in_order(w: &mut Writer<'_>, fields: Vec<Field>) {
     w.put("}");
 }
 
-/// Reads a line to the end, by whichever decoder its method has; gives what it is refused with.
+/// Reads a line to the end with its method's decoder; returns the refusal.
 fn read(line: &[u8]) -> Result<(), ErrorObject> {
     let Message { method, params, .. } = parse(line).map_err(|refusal| refusal.error)?;
     let decoded = match method.as_str() {
@@ -240,7 +240,7 @@ fn decoded<T>(line: &str, decode: impl FnOnce(Option<&RawValue>) -> Result<T, Ru
 }
 
 #[test]
-fn what_was_encoded_is_decoded_again() {
+fn encoded_requests_are_decoded_again() {
     each("requests, as they are", |rng| {
         if rng.u8(..4) > 0 {
             let request = request(rng, false);

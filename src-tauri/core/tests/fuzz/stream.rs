@@ -1,4 +1,4 @@
-//! What a container sends: the launcher's lines, the program's output, the list of names and the tar behind them.
+//! The stream from a container: the launcher's lines, the program's output, the list of names and the tar after them.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::{each, within};
 
 /// The cap of file bytes in these tests.
 pub(crate) const FILE_BYTES: u64 = 4096;
-/// Beside the stream itself: names of the working folder, names and targets of files, and what tar complained of.
+/// Bytes beside the stream itself: names of the working folder, names and targets of files, and tar's messages.
 const ASIDE: usize = 256 << 10;
-/// Names beside the program: how many there may be, and of how many bytes, each of which may become three in text.
+/// Names beside the program: how many there may be, and their bytes, each of which may become three in text.
 const MAX_NAMES: usize = 600;
 const MAX_NAME_BYTES: usize = (128 << 10) * 3;
 
@@ -26,7 +26,7 @@ pub(crate) struct Read {
     pub(crate) harvest: Harvest,
 }
 
-/// Pushes one piece after another, and says that there are no more.
+/// Pushes the pieces one by one, and then the end.
 pub(crate) fn read(nonce: &Nonce, pieces: &[&[u8]]) -> Read {
     let mut report = Report::new(nonce, FILE_BYTES);
     let (mut output, mut steps) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub(crate) fn read(nonce: &Nonce, pieces: &[&[u8]]) -> Read {
     Read { output, steps, ending, beside, harvest }
 }
 
-/// The same in one piece and in many; bounded whatever it is.
+/// Reads it in one piece and in many: the results are equal, and bounded.
 pub(crate) fn read_checked(rng: &mut Rng, nonce: &Nonce, stream: &[u8]) -> Read {
     let pieces = pieces(rng, stream);
     let most = ASIDE + 2 * FILE_BYTES as usize + 4 * stream.len();
@@ -63,7 +63,7 @@ pub(crate) fn read_checked(rng: &mut Rng, nonce: &Nonce, stream: &[u8]) -> Read 
     cut
 }
 
-/// What it says after the program's end.
+/// The launcher's lines after the program's end.
 pub(crate) fn trailer(mark: &[u8], ending: &Ending, beside: &[Beside], files: &str) -> Vec<u8> {
     let Ending { exit_code, peak_bytes, oom_kills, cpu, linger } = ending;
     let (peak, linger) = (peak_bytes.unwrap_or(0), linger.as_millis() / 10);
@@ -88,7 +88,7 @@ fn ending(rng: &mut Rng) -> Ending {
     }
 }
 
-/// Output that looks like a mark for as long as it can.
+/// Output that looks like a mark for as long as possible.
 fn output(rng: &mut Rng, mark: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     for _ in 0..rng.usize(..6) {
@@ -102,7 +102,7 @@ fn output(rng: &mut Rng, mark: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_launcher_says_is_read_as_it_was_said() {
+fn the_launchers_words_are_read_back() {
     each("trailers, as they are", |rng| {
         let nonce = Nonce::random();
         let mark = nonce.mark();
@@ -110,7 +110,7 @@ fn what_the_launcher_says_is_read_as_it_was_said() {
         while memchr::memmem::find(&out, &mark).is_some() {
             out = output(rng, &mark);
         }
-        // A beginning of a mark ahead of a mark is output, whatever follows it.
+        // The beginning of a mark ahead of a mark is output, whatever follows.
         let (ending, sealed) = (ending(rng), rng.bool());
         let name = |rng: &mut Rng| {
             choice(rng, &["main.py", "ä", ".hidden", "a\nb", "none", "tar", "out "]).repeat(rng.usize(1..9))

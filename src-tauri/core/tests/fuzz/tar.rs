@@ -1,4 +1,5 @@
-//! The reader of the tar of `out/`: what another's tar packed comes back whole; what was damaged or forged stays within every bound.
+//! The reader of the tar of `out/`: an archive from another tar writer comes back whole; a damaged or forged one stays
+//! within every bound.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,16 +13,18 @@ use crate::stream::{FILE_BYTES, Read, read, read_checked, trailer};
 
 const BLOCK: usize = 512;
 const OUT: &str = "sandbox/out/";
-/// Names of files that are returned, all together.
+/// Bytes of all names of returned files.
 const MAX_NAMES: usize = 64 << 10;
-/// Those that were left out and are listed, the one that says where the reading ended, and the one that counts the others.
+/// The listed entries that were left out, plus the one that says where the reading ended, and the one that counts the
+/// others.
 const MAX_SKIPPED: usize = 102;
-/// Of a name that is shown, in bytes: 300, each of which may have become a replacement character, and what says that it goes on.
+/// Most bytes of a name that is shown: 300, each of which may have become a replacement character, and the mark for a
+/// cut.
 const MAX_SHOWN: usize = 300 * 3 + 3;
-/// A flood's reader: twice the cap of file bytes, and names.
+/// Most memory of the flood's reader: twice the cap of file bytes, and names.
 const MAX_KEPT: usize = 16 << 20;
 
-/// What stands ahead of the tar.
+/// The stream ahead of the tar.
 fn before(nonce: &Nonce) -> Vec<u8> {
     let ending = Ending {
         exit_code: 0,
@@ -51,7 +54,7 @@ fn entry(rng: &mut Rng, kind: u8, name: &[u8], link: &[u8], content: &[u8]) -> V
     bytes
 }
 
-/// From few, so that links find their files and names come twice.
+/// Names from a small set, so that links find their files and names repeat.
 fn path(rng: &mut Rng) -> Vec<u8> {
     let name = |rng: &mut Rng| -> Vec<u8> {
         match rng.u8(..12) {
@@ -81,7 +84,7 @@ fn path(rng: &mut Rng) -> Vec<u8> {
     path
 }
 
-/// An archive as it could be, with every kind of entry, and with sizes that are not true.
+/// An archive with every kind of entry, and with false sizes.
 pub(crate) fn archive(rng: &mut Rng) -> Vec<u8> {
     let kinds = b"00000001111112357\0xgLKSMDVZ";
     let mut archive = Vec::new();
@@ -127,7 +130,7 @@ fn hold_the_bounds(read: &Read) {
 }
 
 #[test]
-fn what_was_packed_comes_back_under_every_name() {
+fn packed_files_come_back_under_every_name() {
     each("archives, as they are", |rng| {
         let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         let mut builder = ::tar::Builder::new(Vec::new());
@@ -175,7 +178,7 @@ fn a_damaged_archive_is_read_within_its_bounds_however_it_is_cut() {
         if rng.u8(..3) > 0 {
             damage(rng, &mut archive);
         }
-        // Damage in a header ends the reading, unless its checksum is made anew.
+        // Damage in a header ends the reading, unless its checksum is recomputed.
         if rng.bool() && archive.len() >= BLOCK {
             let block = rng.usize(..archive.len() / BLOCK) * BLOCK;
             let field = choice(rng, &[0..100, 124..136, 156..157, 157..257, 257..265, 345..500]);
@@ -196,7 +199,7 @@ fn seal(block: &mut [u8]) {
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
-/// A thousandth of the inputs of others, since each is a thousand times as long.
+/// A thousandth of the usual number of inputs, since each is a thousand times as long.
 #[test]
 fn a_flood_of_entries_is_kept_in_bounded_memory() {
     let nonce = Nonce::random();
@@ -206,7 +209,7 @@ fn a_flood_of_entries_is_kept_in_bounded_memory() {
             return;
         }
         let kind = *choice(rng, b"01256LKx");
-        // Of links and the like the reader takes no content, and would read it as headers.
+        // The reader takes no content for links and the like, and would read it as headers.
         let content = if matches!(kind, b'1'..=b'6') { Vec::new() } else { bytes(rng, 3000) };
         let (name, link) = (path(rng), path(rng));
         let piece: Vec<u8> = (0..200)

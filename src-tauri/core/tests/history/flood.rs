@@ -1,4 +1,4 @@
-//! Lists without end: they stop no pruning, let no file grow, and hold up nothing that is written.
+//! Lists without end: they stop no pruning, let no file grow, and delay no write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn record_of(megabytes: usize, minute: u64) -> RunRecord {
     RunRecord::of(&spec("x"), &client(), minutes_ago(minute), Ok(&answered), Keep::Everything)
 }
 
-/// Lists that are asked for again and again until it is dropped.
+/// Lists that are read over and over until this is dropped.
 struct Flood {
     over: Arc<AtomicBool>,
     lists: Arc<AtomicUsize>,
@@ -35,7 +35,7 @@ impl Flood {
             let (history, over, lists) = (history.clone(), Arc::clone(&flood.over), Arc::clone(&flood.lists));
             tokio::spawn(async move {
                 while !over.load(Ordering::Relaxed) {
-                    // One that is ended for the log's sake is asked for again.
+                    // A list that was ended because of the log is asked for again.
                     if history.list(HistoryQuery { limit: 500, ..HistoryQuery::default() }).await.is_ok() {
                         lists.fetch_add(1, Ordering::Relaxed);
                     }
@@ -57,7 +57,7 @@ async fn a_flood_of_lists_stops_no_pruning_and_lets_no_file_grow() {
     let folder = Folder::new();
     let settings = HistorySettings { max_mb: 4, ..HistorySettings::default() };
     let history = History::open(&folder.file(), settings).await.unwrap().history;
-    // Small ones, of which a step prunes few bytes, ahead of large ones.
+    // Small records, which a step prunes few bytes of, ahead of large ones.
     for _ in 0..400 {
         history.record(record_at(minutes_ago(200), "small")).await.unwrap();
     }
@@ -66,7 +66,7 @@ async fn a_flood_of_lists_stops_no_pruning_and_lets_no_file_grow() {
     for minute in (1..=100).rev() {
         history.record(record_of(2, minute)).await.unwrap();
         let kept = history.stats().await.unwrap().bytes;
-        // The bound and a tenth, the run that was just written, and a step.
+        // The bound and a tenth, the run just written, and a step.
         assert!(kept < 4 * MB + 4 * MB / 10 + 2 * MB + MB, "{kept} bytes are kept");
         let bytes = [folder.file(), log.clone()].map(|path| std::fs::metadata(path).unwrap().len());
         assert!(bytes.iter().sum::<u64>() < 40 * MB, "{bytes:?}");
@@ -97,14 +97,14 @@ async fn a_record_waits_for_no_list() {
         took.push(begun.elapsed());
     }
     took.sort_unstable();
-    // In one line with them it would wait for about sixty.
+    // If it queued behind them, it would wait for about sixty lists.
     assert!(took[10] < list * 20, "{:?}, where a list takes {list:?}", took[10]);
     drop(flood);
     history.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_owner_deletes_is_gone_from_all_files_though_lists_are_read() {
+async fn deleted_runs_are_gone_from_all_files_while_lists_are_read() {
     let folder = Folder::new();
     let history = folder.open().await;
     let stdout = Captured { bytes: Bytes::from("deletedoutput ".repeat(2000)), produced: 28_000 };

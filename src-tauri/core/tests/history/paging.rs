@@ -155,7 +155,7 @@ async fn a_search_has_pages_too() {
 }
 
 #[tokio::test]
-async fn a_name_is_known_of_a_program() {
+async fn a_name_is_known_together_with_its_program() {
     let folder = Folder::new();
     let history = folder.open().await;
     history.record(record_at(minutes_ago(1), "x")).await.unwrap();

@@ -110,7 +110,7 @@ const OTHER = /\x1b[\x20-\x2f]*[\x30-\x4f\x51-\x57\x59\x5a\x5c\x60-\x7e]/y;
 const UNFINISHED = /\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[\x20-\x2f]*)$/y;
 const SEQUENCES = new RegExp([CSI, STRING, OTHER].map(({ source }) => source).join('|'), 'g');
 
-/** Without colours and the other sequences, as a text to copy. */
+/** The text to copy: without colours and other sequences. */
 export function withoutSequences(text: string): string {
   return text.replace(SEQUENCES, '');
 }

@@ -242,12 +242,12 @@ describe('what the history kept of the output', () => {
 });
 
 describe('what is copied', () => {
-  it('is what was printed, without its colours', () => {
+  it('is the printed text without its colours', () => {
     const copied = (stdout: string, stderr: string) => copyOf({ stdout: { text: stdout, cut: false }, stderr: { text: stderr, cut: false } } as RunBody);
     expect(copied('\x1b[1;31mred\x1b[0m\n', '')).toBe('red\n');
     expect(copied('a\x1b]8;;http://x/\x07b\x1b]8;;\x1b\\', 'c')).toBe('ab\nc');
     expect(copied('a\n', '\x1b(Bc')).toBe('a\nc');
-    // What is no whole sequence is left to the app.
+    // Incomplete sequences are left to the app.
     expect(copied('\x1b[201', '')).toBe('\x1b[201');
   });
 });

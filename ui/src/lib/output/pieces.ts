@@ -29,7 +29,7 @@ function add(store: TextStore, stream: 'stdout' | 'stderr', piece: Piece, figure
   }
 }
 
-/** For the clipboard: what was printed, without its colours. What else a terminal would obey is left out by the app. */
+/** The printed text for the clipboard, without its colours. The app removes all other control characters. */
 export function copyOf(body: RunBody): string {
   const [stdout, stderr] = [body.stdout.text, body.stderr.text].map(withoutSequences) as [string, string];
   const between = stdout !== '' && stderr !== '' && !stdout.endsWith('\n') ? '\n' : '';

@@ -109,15 +109,15 @@ fn the_whole_config_of_a_python_run() {
         "HostConfig": host
     });
     assert_eq!(as_json(Language::Python, defaults()), expected);
-    // Worth a line of its own: whatever would let the host's disk or devices in is absent.
+    // A check of its own: every setting that would let in the host's disk or devices is absent.
     for key in ["Binds", "Mounts", "VolumesFrom", "Devices", "DeviceRequests", "CapAdd", "GroupAdd", "PidMode"] {
         assert!(expected["HostConfig"].get(key).is_none(), "{key}");
     }
 }
 
-/// What prepares an image runs programs of it, as root: it gets a writable root, and room for a compiler.
+/// Preparing an image runs its programs as root, with a writable root and room for a compiler.
 #[test]
-fn what_prepares_an_image_is_kept_in_as_a_run_is() {
+fn preparing_an_image_has_the_walls_of_a_run() {
     let limits = Limits { milli_cpus: 1500, ..defaults() };
     let derivation = Derivation {
         base: "sha256:base".into(),
@@ -157,7 +157,7 @@ fn what_prepares_an_image_is_kept_in_as_a_run_is() {
 }
 
 #[test]
-fn the_limits_of_a_run_land_in_its_config() {
+fn the_limits_of_a_run_are_in_its_config() {
     let limits = Limits { millis: 2500, memory_bytes: 300 << 20, milli_cpus: 1500, processes: 17, ..defaults() };
     let host = &as_json(Language::Shell, limits)["HostConfig"];
     assert_eq!(host["Memory"], 314_572_800);

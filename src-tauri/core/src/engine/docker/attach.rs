@@ -28,7 +28,7 @@ pub(super) async fn open(client: &Client, id: &ContainerId) -> Result<AttachCont
     client.attach_container(&id.0, Some(options)).await
 }
 
-/// `broke` is told of a connection that ended otherwise than a container ends.
+/// `broke` is notified of a connection that ends in another way than with its container.
 pub(super) fn split(endpoint: Endpoint, broke: Arc<Notify>, attached: AttachContainerResults) -> Attached {
     let output = attached
         .output

@@ -17,7 +17,8 @@ const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
 /// The engine copies what the script left: 165 MB for Go.
 const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
-/// What the script may leave on the engine's disk: ten times what Go's leaves. Looked at this often; it takes the engine a walk.
+/// The most that the script may leave on the engine's disk: ten times what Go's leaves. A check makes the engine walk
+/// the files, so it is done this often.
 const WRITTEN_BYTES: i64 = 2 << 30;
 const WEIGH_EVERY: Duration = Duration::from_secs(2);
 const WEIGH_DEADLINE: Duration = Duration::from_secs(30);
@@ -78,8 +79,8 @@ async fn written(docker: &Docker, id: &ContainerId) -> Result<i64, EngineError> 
     Ok(docker.within(WEIGH_DEADLINE, "weigh a container", call).await?.size_rw.unwrap_or(0))
 }
 
-/// An image takes over its container's labels unless it is given others, and hands them down to every container that is made
-/// of it. One that the owner makes must not pass for ours, so these say nothing.
+/// An image takes over its container's labels unless it is given others, and passes them on to every container made
+/// from it. A container that the owner makes must not pass for ours, so these are empty.
 fn without_labels() -> ContainerConfig {
     let labels = [LABEL_INSTANCE, LABEL_RUN].map(|label| (label.to_owned(), String::new()));
     ContainerConfig { labels: Some(labels.into()), ..ContainerConfig::default() }

@@ -67,7 +67,7 @@ const CLIENT_SECONDS: u64 = 600;
 pub struct Docker {
     endpoint: Endpoint,
     client: Client,
-    /// A connection to a container broke.
+    /// Notified when a connection to a container broke.
     broke: Arc<Notify>,
 }
 
@@ -366,7 +366,7 @@ enum Removal {
 
 fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {
     let mut labels = summary.labels.unwrap_or_default();
-    // Docker puts a slash before a container's own name. Old links give it more names, with a second slash in them.
+    // Docker puts a slash before a container's own name. Old links add names with a second slash in them.
     let own = |name: &String| !name.trim_start_matches('/').contains('/');
     let name = summary.names.unwrap_or_default().into_iter().find(own).unwrap_or_default();
     Some(ContainerInfo {

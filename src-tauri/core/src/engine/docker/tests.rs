@@ -240,7 +240,7 @@ async fn containers_of_others_are_not_listed() {
 }
 
 #[tokio::test]
-async fn an_images_own_run_label_is_told_and_one_that_is_gone_has_none() {
+async fn an_image_has_its_own_run_label_and_a_missing_image_has_none() {
     let (_folder, docker) = engine(|line| match line {
         line if line.contains("/images/labelled/") => {
             Reply::Answer(200, r#"{"Config":{"Labels":{"sandtray.run":"r"}}}"#)

@@ -1,5 +1,5 @@
-//! Whether what answers is still the engine whose walls were proved: what they depend on, and a connection that lasts as
-//! long as its process.
+//! Detects whether the engine may have changed since its walls were proved: what the walls depend on, and a connection
+//! that lasts as long as the engine's process.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 use crate::engine::Watched;
 
-/// The one event of an engine's own that is asked for. Those of containers are not sent.
+/// The one event of the engine itself that is asked for. Events of containers are not sent.
 const RELOADED: &str = "reload";
 
-/// All that the engine says of itself on which the walls depend. A text to be compared.
+/// All facts about the engine on which the walls depend. A text to be compared.
 pub(super) fn fingerprint(info: &SystemInfo) -> String {
     let runtime = info.default_runtime.as_ref().and_then(|name| info.runtimes.as_ref()?.get(name));
     format!(
@@ -28,8 +28,8 @@ pub(super) fn fingerprint(info: &SystemInfo) -> String {
     )
 }
 
-/// The stream of events ends with the engine's process. Until then it says when the engine reads its configuration anew, which
-/// may name another runtime. A connection to a container that breaks says as much.
+/// The stream of events ends with the engine's process. Until then it reports when the engine reloads its
+/// configuration, which may name another runtime. A connection to a container that breaks means the same.
 pub(super) async fn watch(client: Client, broke: Arc<Notify>) -> Watched {
     let filters = [("event".to_owned(), vec![RELOADED.to_owned()])].into();
     let options = EventsOptions { filters: Some(filters), ..EventsOptions::default() };
@@ -38,7 +38,7 @@ pub(super) async fn watch(client: Client, broke: Arc<Notify>) -> Watched {
         () = broke.notified() => Watched::Changed,
         event = events.next() => match event {
             Some(Err(Error::DockerResponseServerError { .. })) => Watched::Refused,
-            // An event, or the end of all.
+            // An event, or the end of the stream.
             Some(Ok(_) | Err(_)) | None => Watched::Changed,
         }
     }
@@ -50,7 +50,7 @@ mod tests {
     use bollard::models::{Commit, Runtime};
 
     #[test]
-    fn whatever_the_walls_depend_on_makes_another_fingerprint() {
+    fn every_fact_the_walls_depend_on_changes_the_fingerprint() {
         let runtime = |path: &str| Runtime { path: Some(path.into()), ..Default::default() };
         let info = SystemInfo {
             id: Some("A".into()),

@@ -370,20 +370,20 @@ mod on_real_sockets {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_was_started_again_between_two_looks_is_the_same_and_is_to_be_proved_anew() {
+async fn an_engine_restarted_between_two_checks_is_the_same_and_must_be_proved_again() {
     let mut bench = bench(&[(DEFAULT, Mood::Ready("1"))], &[]);
     let before = bench.until(|state| matches!(state, EngineState::Ready(_))).await;
     bench.world.restart.notify_one();
     let mut watch = bench.watch.clone();
     let after = watch.wait_for(|shown| shown.generation > before.generation).await.unwrap().clone();
     assert!(Arc::ptr_eq(before.engine.as_ref().unwrap(), after.engine.as_ref().unwrap()));
-    // It is watched again, and what was proved in between is proved once more.
+    // It is watched again, and proofs made in between are made once more.
     watch.wait_for(|shown| shown.generation > after.generation).await.unwrap();
     assert_eq!(bench.world.watches.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_always_cut_off_is_given_up() {
+async fn a_watch_that_always_ends_at_once_is_given_up() {
     let mut bench = bench(&[(DEFAULT, Mood::Ready("1"))], &[]);
     bench.until(|state| matches!(state, EngineState::Ready(_))).await;
     for _ in 0..100 {

@@ -1,8 +1,9 @@
-//! The calls behind which there are hundreds of others: which of those a program may reach. Lists of what is allowed, by
-//! the numbers that Linux has on both machines we know.
+//! Filters the arguments of calls that have hundreds of functions. These are allow lists, with the numbers that Linux
+//! has on both machines that we support.
 //!
-//! The kernel looks at 32 bits of each of these arguments where a filter sees 64. So each is compared under [`INT`]: a number
-//! with its sign extended, as some C libraries pass it, is the same number, and bits above hide none.
+//! The kernel looks at 32 bits of each of these arguments; a filter sees 64. So each is compared under the mask
+//! [`INT`]: a number with its sign extended, as some C libraries pass it, is the same number, and higher bits cannot
+//! hide one.
 
 use serde_json::Value;
 
@@ -11,15 +12,14 @@ use super::{allow, masked};
 /// The part of an argument that is a C `int`.
 const INT: u64 = 0xffff_ffff;
 
-/// What may be asked of a descriptor. Not among them: TIOCSETD (the kernel loads a module for the line discipline that is
-/// asked for), TIOCSTI and TIOCLINUX (input for others), TIOCCONS, the out-of-band mark of a socket, and whatever speaks to
-/// a device.
+/// Allowed requests on descriptors. Left out: TIOCSETD (the kernel loads a module for the line discipline), TIOCSTI and
+/// TIOCLINUX (input for others), TIOCCONS, the out-of-band mark of a socket, and all requests to devices.
 const IOCTLS: [&[u64]; 5] = [DESCRIPTORS, FILES, TERMIOS, TERMINALS, INTERFACES];
 
 /// FIONCLEX, FIOCLEX, FIOASYNC, FIOQSIZE, FIONBIO, FIONREAD; RNDGETENTCNT.
 const DESCRIPTORS: &[u64] = &[0x5450, 0x5451, 0x5452, 0x5460, 0x5421, 0x541b, 0x8004_5200];
 
-/// How files are copied: FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_FIEMAP, FS_IOC_GETFLAGS.
+/// Copying of files: FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_FIEMAP, FS_IOC_GETFLAGS.
 const FILES: &[u64] = &[0x4004_9409, 0x4020_940d, 0xc018_9436, 0xc020_660b, 0x8008_6601];
 
 /// TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETA, TCSETA, TCSETAW, TCSETAF, TCSBRK, TCXONC, TCFLSH, TCSBRKP, TIOCOUTQ, TCGETS2,
@@ -70,12 +70,12 @@ const TERMINALS: &[u64] = &[
     0x8004_5432,
 ];
 
-/// There is the loopback alone, and what lists interfaces may list it: SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR,
-/// SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX, SIOCGIFTXQLEN.
+/// Listing interfaces; there is only the loopback: SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFBRDADDR,
+/// SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX, SIOCGIFTXQLEN.
 const INTERFACES: &[u64] = &[0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891b, 0x891d, 0x8921, 0x8927, 0x8933, 0x8942];
 
-/// What a process may set for itself. Not among them: filters of its own, maps of its memory, and what speaks to a tracer, to
-/// a scheduler or to the device of a disk.
+/// Settings of a process for itself. Left out: filters, maps of its memory, and settings for a tracer, a scheduler or
+/// the device of a disk.
 const PRCTLS: [&[u64]; 3] = [PROCESS, CAPABILITIES, MACHINE];
 
 /// PR_SET_PDEATHSIG, GET_PDEATHSIG, GET_DUMPABLE, SET_DUMPABLE, SET_NAME, GET_NAME, GET_SECCOMP, SET_TIMERSLACK,
@@ -83,15 +83,15 @@ const PRCTLS: [&[u64]; 3] = [PROCESS, CAPABILITIES, MACHINE];
 /// SET_THP_DISABLE, GET_THP_DISABLE, SET_MDWE, GET_MDWE, SET_VMA (names for memory), GET_AUXV.
 const PROCESS: &[u64] = &[1, 2, 3, 4, 15, 16, 21, 29, 30, 36, 37, 38, 39, 40, 41, 42, 65, 66, 0x5356_4d41, 0x4155_5856];
 
-/// They change nothing, for there are none; some runtimes drop them when the filter is already in force. PR_GET_KEEPCAPS,
-/// SET_KEEPCAPS, CAPBSET_READ, CAPBSET_DROP, GET_SECUREBITS, CAP_AMBIENT.
+/// Without effect, since there are no capabilities; some runtimes drop them when the filter is already in force.
+/// PR_GET_KEEPCAPS, SET_KEEPCAPS, CAPBSET_READ, CAPBSET_DROP, GET_SECUREBITS, CAP_AMBIENT.
 const CAPABILITIES: &[u64] = &[7, 8, 23, 24, 27, 47];
 
-/// Of the processor: PR_SVE_SET_VL, SVE_GET_VL, GET_SPECULATION_CTRL, PAC_RESET_KEYS, SET_TAGGED_ADDR_CTRL,
+/// For the processor: PR_SVE_SET_VL, SVE_GET_VL, GET_SPECULATION_CTRL, PAC_RESET_KEYS, SET_TAGGED_ADDR_CTRL,
 /// GET_TAGGED_ADDR_CTRL.
 const MACHINE: &[u64] = &[50, 51, 52, 54, 55, 56];
 
-/// Bits of the flags of a message that are of no use here: MSG_OOB, MSG_SOCK_DEVMEM, MSG_ZEROCOPY.
+/// Refused flags of a message: MSG_OOB, MSG_SOCK_DEVMEM, MSG_ZEROCOPY.
 const ODD_MESSAGES: u64 = 0x1 | 0x0200_0000 | 0x0400_0000;
 
 const SOL_IP: u64 = 0;
@@ -100,9 +100,9 @@ const SOL_TCP: u64 = 6;
 const SOL_UDP: u64 = 17;
 const SOL_IPV6: u64 = 41;
 
-/// What can be set and asked, by level. Not among them: filters (SO_ATTACH_*), SO_DEBUG, SO_MARK, SO_ZEROCOPY, busy polling,
-/// time stamps, TCP_ULP and TCP_CONGESTION (the kernel loads a module by name), TCP_REPAIR, encapsulation, segmentation,
-/// multicast groups, and the levels and numbers by which netfilter's tables are read and written.
+/// Options that can be set and read, by level. Left out: filters (SO_ATTACH_*), SO_DEBUG, SO_MARK, SO_ZEROCOPY, busy
+/// polling, time stamps, TCP_ULP and TCP_CONGESTION (the kernel loads a module by name), TCP_REPAIR, encapsulation,
+/// segmentation, multicast groups, and the levels and numbers by which netfilter's tables are read and written.
 const OPTIONS: [(u64, &[u64]); 5] =
     [(SOL_SOCKET, SOCKET), (SOL_IP, IP), (SOL_IPV6, IPV6), (SOL_TCP, TCP), (SOL_UDP, UDP)];
 
@@ -120,7 +120,7 @@ const TCP: &[u64] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 18, 25];
 /// UDP_CORK.
 const UDP: &[u64] = &[1];
 
-/// What can be asked only.
+/// Options that can only be read.
 const ANSWERS: [(u64, &[u64]); 4] = [(SOL_SOCKET, OF_SOCKET), (SOL_IP, OF_IP), (SOL_IPV6, OF_IPV6), (SOL_TCP, OF_TCP)];
 
 /// SO_TYPE, ERROR, OOBINLINE, PEERCRED, PEERNAME, ACCEPTCONN, PROTOCOL, DOMAIN, COOKIE.
@@ -136,8 +136,8 @@ pub(super) fn rules() -> Vec<Value> {
     let mut rules = Vec::new();
     rules.extend(IOCTLS.into_iter().flatten().map(|number| allow("ioctl", &[masked(1, INT, *number)])));
     rules.extend(PRCTLS.into_iter().flatten().map(|number| allow("prctl", &[masked(0, INT, *number)])));
-    // Of the calling process only. By number it would reach PID 1, which is of the same user: without files to open, PID 1
-    // could not tell what the program used.
+    // For the calling process only. By number it would reach PID 1, which has the same user: with a limit of no open
+    // files, PID 1 could not read what the program used.
     rules.push(allow("prlimit64", &[masked(0, INT, 0)]));
     rules.push(allow("sendmsg recvmsg", &[masked(2, ODD_MESSAGES, 0)]));
     rules.push(allow("sendto sendmmsg recvfrom recvmmsg", &[masked(3, ODD_MESSAGES, 0)]));
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Whether any rule lets the call through with these arguments, as a kernel decides it.
+    /// Whether any rule allows the call with these arguments, as a kernel decides it.
     fn allowed(name: &str, args: [u64; 6]) -> bool {
         let holds = |condition: &Value| {
             let at = |key: &str| condition[key].as_u64().unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_stands_twice() {
+    fn no_number_is_listed_twice() {
         let mut seen = HashSet::new();
         let (ioctls, prctls) = (IOCTLS.into_iter().flatten(), PRCTLS.into_iter().flatten());
         for number in ioctls.map(|n| ("ioctl", *n)).chain(prctls.map(|n| ("prctl", *n))) {
@@ -193,12 +193,12 @@ mod tests {
                 assert!(!ioctl(harmful | bits), "{harmful:x} {bits:x}");
             }
         }
-        // TCGETS, TIOCSWINSZ, TIOCGPTN; the last as a C library with a signed number passes it.
+        // TCGETS, TIOCSWINSZ, TIOCGPTN; the last with its sign extended, as some C libraries pass it.
         assert!([0x5401, 0x5414, 0x8004_5430, 0xffff_ffff_8004_5430].into_iter().all(ioctl));
     }
 
     #[test]
-    fn nothing_is_said_out_of_band_however_it_is_said() {
+    fn no_call_sends_or_receives_out_of_band_data() {
         for (call, at) in
             [("sendto", 3), ("recvfrom", 3), ("sendmmsg", 3), ("recvmmsg", 3), ("sendmsg", 2), ("recvmsg", 2)]
         {

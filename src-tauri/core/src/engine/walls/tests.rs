@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the probe said on Docker 20.10 with control groups version 1, where every wall held.
+/// The probe's output on Docker 20.10 with control groups version 1, where every wall held.
 const GOOD: &str = include_str!("../testdata/probe-docker-cgroup1.txt");
 
 /// The limits of that run.
@@ -30,7 +30,7 @@ fn the_same_with_version_2_of_control_groups() {
 }
 
 #[test]
-fn a_kernel_that_cannot_limit_swap_will_do_where_there_is_none() {
+fn a_kernel_that_cannot_limit_swap_is_fine_without_swap() {
     let facts = with("swap.together=536870912", "");
     assert_eq!(missing(&facts, &limits()), Vec::<String>::new());
     let facts = facts.replace("swap.machine=0 kB", "swap.machine=2097148 kB");
@@ -44,7 +44,7 @@ fn tunnels_without_an_address_are_no_network() {
 }
 
 #[test]
-fn each_wall_is_missed_by_its_name() {
+fn each_missing_wall_is_named() {
     for (line, instead, words) in [
         ("status.Uid=65534 65534 65534 65534", "status.Uid=0 0 0 0\n", "programs do not run as an unprivileged user"),
         (
@@ -153,13 +153,13 @@ fn lower_limits_than_those_in_force_are_not_held() {
 }
 
 #[test]
-fn an_answer_that_is_none_misses_everything() {
+fn an_invalid_answer_is_a_missing_wall() {
     let nothing = ["the probe of the walls gave no answer that can be understood"];
     for answer in ["", "sh: not found\n", &GOOD.replace("end=sandtray\n", ""), &format!("{GOOD}more\n")] {
         assert_eq!(missing(answer, &limits()), nothing);
     }
     assert_eq!(missing(&format!("a={}\n{GOOD}", "x".repeat(PROBE_BYTES)), &limits()), nothing);
-    // A broken probe that says nothing but that it ended.
+    // A broken probe that printed only its end.
     assert_eq!(missing("end=sandtray\n", &limits()).len(), 21);
 }
 
@@ -173,7 +173,7 @@ fn a_rootless_engine_binds_the_nodes_that_it_may_not_make() {
 }
 
 #[test]
-fn a_launcher_is_sealed_where_all_was_tried_and_all_refused() {
+fn a_launcher_is_sealed_if_every_attack_was_tried_and_refused() {
     assert_eq!(launcher(GOOD), Launcher::Readable, "the probe was PID 1 itself");
     let sealed: String = GOOD
         .lines()
@@ -192,7 +192,7 @@ fn a_launcher_is_sealed_where_all_was_tried_and_all_refused() {
     }
 }
 
-/// The one line that begins so.
+/// The one line that begins with this.
 fn line(start: &str) -> String {
     GOOD.lines().find(|line| line.starts_with(start)).unwrap().to_owned()
 }

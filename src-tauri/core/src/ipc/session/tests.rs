@@ -1,4 +1,4 @@
-//! What takes minutes, on a clock that the test moves.
+//! Waits of minutes, on a clock that the test moves.
 
 use serde_json::Value;
 use serde_json::value::to_raw_value;
@@ -64,7 +64,7 @@ fn connect() -> BufReader<DuplexStream> {
     BufReader::new(theirs)
 }
 
-/// The next message; none at the end.
+/// The next message; none at the end of the stream.
 async fn next(wire: &mut BufReader<DuplexStream>) -> Option<Value> {
     let mut line = String::new();
     let read = wire.read_line(&mut line).await.unwrap();
@@ -72,7 +72,7 @@ async fn next(wire: &mut BufReader<DuplexStream>) -> Option<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_never_asks_anything_is_closed_in_the_end_and_told() {
+async fn a_connection_without_a_request_is_told_and_closed() {
     let (mut wire, begun) = (connect(), Instant::now());
     let told = next(&mut wire).await.unwrap();
     assert_eq!((&told["id"], &told["error"]["data"]["code"]), (&Value::Null, &json!("invalid_request")));
@@ -81,7 +81,7 @@ async fn a_connection_that_never_asks_anything_is_closed_in_the_end_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_has_asked_may_be_silent_for_a_day_and_then_wait_for_another() {
+async fn a_connection_that_has_asked_may_be_silent_for_a_day_and_wait_for_another() {
     const DAY: Duration = Duration::from_secs(86_400);
     let mut wire = connect();
     for id in [1, 2] {

@@ -1,5 +1,5 @@
-//! What is kept of an archive, within the owner's cap of file bytes: files, second names of files, and what was left out.
-//! Knows nothing of tar's format.
+//! The files kept from an archive, within the owner's cap of file bytes: files, second names of files, and a list of
+//! what was left out. Knows nothing of tar's format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,14 +9,14 @@ use super::Keep;
 use crate::name::{FileName, MAX_DEPTH, NameFault};
 use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
 
-/// Bytes of all names of files that are returned. In a reply each byte may take six.
+/// Most bytes of all names of returned files. In a reply each byte may take six.
 pub(super) const MAX_NAMES: usize = 64 << 10;
-/// What was left out and is listed, but for where the reading ended; the rest is counted.
+/// Most entries in the list of files left out, not counting the one for where the reading ended. The rest is counted.
 pub(super) const MAX_SKIPPED: usize = 100;
-/// Shown of a name: long enough to recognise, short enough to list a hundred of.
+/// Bytes shown of a name: enough to recognise it, few enough to list a hundred.
 const SHOWN: usize = 300;
 
-/// What a run's `out/` held.
+/// The content of a run's `out/`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Harvest {
     pub files: Vec<OutputFile>,
@@ -27,25 +27,25 @@ pub struct Harvest {
 pub(super) struct Basket {
     /// Bytes that files may still take.
     budget: u64,
-    /// The same, of contents kept for a second name.
+    /// Bytes that contents kept for a second name may still take.
     spare_budget: u64,
     name_bytes: usize,
     files: Vec<OutputFile>,
-    /// By path below `out/`: at most [`MAX_FILES`] files, as many spares and [`MAX_SKIPPED`] that were left out.
+    /// By path below `out/`: at most [`MAX_FILES`] files, as many spares, and [`MAX_SKIPPED`] files left out.
     known: HashMap<Vec<u8>, Known>,
     spares: usize,
     left_out: usize,
-    /// Where it became too deep, at most [`MAX_SKIPPED`] paths: what lies below was told with it.
+    /// Paths at which the tree became too deep, at most [`MAX_SKIPPED`]: everything below is reported with them.
     deep: HashSet<Vec<u8>>,
     skipped: Vec<SkippedFile>,
     skipped_more: u64,
 }
 
-/// What a later link to this path finds.
+/// What a later link to this path gets.
 #[derive(Debug)]
 enum Known {
     File(Bytes),
-    /// It has a name that cannot be returned, and a content that can.
+    /// A file whose name cannot be returned and whose content can.
     Spare(Bytes),
     LeftOut(SkipReason),
 }
@@ -80,7 +80,7 @@ impl Basket {
             self.tell(path, reason);
             return Keep::Spare(path.to_owned());
         }
-        // A second name that is fine would still be left out, for want of room.
+        // A second name with a valid name would be left out too, for lack of room.
         self.leave_out_for(path, reason, if is_misnamed { SkipReason::TooLarge } else { reason });
         Keep::Nothing
     }
@@ -94,7 +94,7 @@ impl Basket {
         self.known.insert(path, Known::Spare(bytes));
     }
 
-    /// A second name of a file: tar sends the content once, with the first name that it meets.
+    /// A second name of a file: tar sends the content once, with the first name that it finds.
     pub(super) fn link(&mut self, path: &[u8], target: Option<&[u8]>) {
         let content = match target.and_then(|target| self.known.get(target)) {
             Some(Known::File(bytes) | Known::Spare(bytes)) => Ok(bytes.clone()),
@@ -111,7 +111,7 @@ impl Basket {
         }
     }
 
-    /// A folder comes back as part of its files' names; one that is too deep may have none that do.
+    /// A folder comes back as part of its files' names. One that is too deep may hold no file, so it is reported itself.
     pub(super) fn pass_folder(&mut self, path: &[u8]) {
         // Its name ends with a slash.
         let path = path.strip_suffix(b"/").unwrap_or(path);
@@ -124,7 +124,7 @@ impl Basket {
         self.leave_out_for(path, reason, reason);
     }
 
-    /// Nothing from here on was read. Said once, and in any case.
+    /// Nothing from here on was read. Reported once, and always.
     pub(super) fn stopped_at(&mut self, path: &[u8]) {
         self.skipped.push(SkippedFile { name: printable(path), reason: SkipReason::NotRead });
     }
@@ -137,7 +137,7 @@ impl Basket {
         Harvest { files: self.files, skipped: self.skipped }
     }
 
-    /// Counts a file in, where there is room for it.
+    /// Counts a file in, if there is room for it.
     fn admit(&mut self, name: FileName, size: u64) -> Result<FileName, SkipReason> {
         let path = name.as_str().as_bytes();
         if matches!(self.known.get(path), Some(Known::File(_))) {
@@ -162,7 +162,7 @@ impl Basket {
         self.tell(path, reason);
     }
 
-    /// Says of a whole tree that is too deep that it is, and not of each that lies in it.
+    /// Reports a tree that is too deep once, and not each entry in it.
     fn tell(&mut self, path: &[u8], reason: SkipReason) {
         if reason != SkipReason::TooDeep {
             return self.list(path, reason);
@@ -187,7 +187,7 @@ impl Basket {
 }
 
 fn parse(path: &[u8]) -> Result<FileName, SkipReason> {
-    // Ahead of all else: a path that is cut off somewhere is deep for certain, whatever its last bytes are.
+    // Checked first: a path that was cut off is certainly too deep, whatever its last bytes are.
     if depth(path) > MAX_DEPTH {
         return Err(SkipReason::TooDeep);
     }

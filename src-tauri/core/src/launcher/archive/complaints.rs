@@ -1,9 +1,9 @@
-//! What GNU and busybox tar say of files that they could not put in. Pure.
+//! Reads the messages of GNU and busybox tar about files that they could not put in. Pure.
 
 use super::inside;
 use crate::run::SkipReason;
 
-/// Paths below `out/`, with why they are missing.
+/// Paths below `out/`, and why they are missing.
 pub(super) fn read(log: &[u8]) -> impl Iterator<Item = (&[u8], SkipReason)> {
     log.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_prefix(b"tar: ")?;

@@ -26,7 +26,7 @@ fn long(kind: u8, name: &[u8], content: &[u8]) -> Vec<u8> {
     [entry(b'L', b"././@LongLink", &[name, b"\0"].concat()), entry(kind, name, content)].concat()
 }
 
-/// A link, with what it names.
+/// A link and its target.
 fn link(kind: u8, name: &[u8], target: &[u8]) -> Vec<u8> {
     let mut bytes = header(kind, name, 0);
     bytes[157..157 + target.len().min(100)].copy_from_slice(&target[..target.len().min(100)]);
@@ -266,7 +266,7 @@ fn the_records_of_posix_name_what_follows() {
 }
 
 #[test]
-fn what_lies_too_deep_is_told_once_and_what_comes_after_it_is_read() {
+fn a_tree_too_deep_is_listed_once_and_later_entries_are_read() {
     let top = ["d"; 17].join("/");
     let mut entries = vec![entry(b'0', b"sandbox/out/before", b"x")];
     for depth in 1..2000 {
@@ -281,7 +281,7 @@ fn what_lies_too_deep_is_told_once_and_what_comes_after_it_is_read() {
 }
 
 #[test]
-fn half_a_gigabyte_of_names_is_passed_over_and_the_file_behind_it_read() {
+fn half_a_gigabyte_of_names_is_skipped_and_the_next_file_read() {
     let mut archive = Archive::new(1000);
     let folder = "d".repeat(255) + "/";
     let whole = ["sandbox/out/", &folder.repeat(2000)].concat();
@@ -296,7 +296,7 @@ fn half_a_gigabyte_of_names_is_passed_over_and_the_file_behind_it_read() {
 }
 
 #[test]
-fn where_names_do_not_end_the_rest_is_told_as_not_read() {
+fn after_endless_names_the_rest_is_listed_as_not_read() {
     let mut archive = Archive::new(1000);
     archive.push(&entry(b'0', b"sandbox/out/kept", b"kept"));
     for _ in 0..9 {
@@ -310,7 +310,7 @@ fn where_names_do_not_end_the_rest_is_told_as_not_read() {
 }
 
 #[test]
-fn complaints_of_paths_too_long_are_told_with_a_name_that_is_not() {
+fn tars_messages_about_long_paths_are_listed_with_short_names() {
     let path = ["x".repeat(255).as_str(); 16].join("/");
     let deep = ["d"; 2000].join("/");
     let log = format!("tar: sandbox/out/{path}: File name too long\ntar: sandbox/out/{deep}: File name too long\n");

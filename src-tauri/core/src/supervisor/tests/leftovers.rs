@@ -60,7 +60,7 @@ async fn found(fake: &Fake, home: &str, boot: &str) -> ContainerId {
 }
 
 #[tokio::test]
-async fn what_is_called_otherwise_or_has_its_labels_from_its_image_is_the_owners() {
+async fn containers_with_another_name_or_inherited_labels_are_left_alone() {
     let fake = Fake::new().with_image(PYTHON);
     let renamed = found(&fake, "home", "renamed").await;
     fake.rename(&renamed, "mine");

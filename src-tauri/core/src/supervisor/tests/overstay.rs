@@ -15,7 +15,7 @@ fn one_at_a_time() -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_honest_launcher_has_ended_holds_no_place() {
+async fn a_container_ended_by_an_honest_launcher_holds_no_place() {
     let rig = one_at_a_time();
     for _ in 0..3 {
         assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
@@ -24,7 +24,7 @@ async fn what_an_honest_launcher_has_ended_holds_no_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_says_that_it_has_ended_holds_its_place_until_it_is_gone() {
+async fn a_container_with_a_readable_launcher_holds_its_place_until_it_is_gone() {
     let rig = one_at_a_time();
     assert_eq!(rig.start(1, "open\nstay").status().await, Status::Ok);
     let next = rig.start(1, "exit 0");
@@ -37,16 +37,16 @@ async fn what_only_says_that_it_has_ended_holds_its_place_until_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_has_ended_and_cannot_be_removed_holds_no_place() {
+async fn an_ended_container_that_cannot_be_removed_holds_no_place() {
     let rig = one_at_a_time();
     assert_eq!(rig.start(1, "open").status().await, Status::Ok);
     assert_eq!(rig.start(1, "exit 0").call.await.unwrap().unwrap().status, Status::Ok);
     assert_eq!(rig.containers().await, 2);
 }
 
-/// A run that is cancelled or overruns its time is killed; meanwhile it may still run.
+/// A run that is cancelled or exceeds its time is killed; until then its container may still run the program.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_being_killed_holds_its_place() {
+async fn a_container_being_killed_holds_its_place() {
     let rig = one_at_a_time();
     let run = rig.start(1, "hang");
     rig.running(1).await;

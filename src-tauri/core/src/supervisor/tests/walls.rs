@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// What a check finds, by the image's id; where nothing is said, the walls hold.
+/// The result of a check, by the image's id; by default the walls hold.
 #[derive(Debug, Default)]
 struct Findings {
     missing: Mutex<BTreeMap<String, &'static str>>,
-    /// Checks of these do not end.
+    /// Checks of these images do not end.
     endless: Mutex<Vec<String>>,
-    /// Ids, in the order of the checks.
+    /// Image ids, in the order of the checks.
     checked: Mutex<Vec<String>>,
 }
 
@@ -51,7 +51,7 @@ fn shell(rig: &Rig) -> Started {
     rig.start_spec(1, spec(Language::Shell, "exit 0"))
 }
 
-/// The same engine, which was started again.
+/// The same engine, restarted.
 fn restart(rig: &Rig) {
     rig.connections.send_modify(|connection| connection.generation += 1);
 }
@@ -77,7 +77,7 @@ async fn a_wall_that_is_missing_in_one_image_stops_no_other() {
     let findings = Arc::new(Findings::default());
     let rig = Rig::checked(Fake::new().with_image(PYTHON).with_image(SHELL), findings.clone(), |_| ());
     assert_eq!((rig.start(1, "exit 0").status().await, shell(&rig).status().await), (Status::Ok, Status::Ok));
-    // Started again, with something that Python's image alone calls for.
+    // Restarted, with a device that only Python's image asks for.
     findings.missing(PYTHON, "a device of the machine's can be reached");
     restart(&rig);
     let error = rig.start(1, "exit 0").result().await.unwrap_err();
@@ -97,7 +97,7 @@ async fn a_wall_that_is_missing_in_one_image_stops_no_other() {
 }
 
 #[tokio::test]
-async fn they_are_proved_once_and_what_was_seen_of_the_launcher_is_shown() {
+async fn walls_are_proved_once_and_the_launchers_seal_is_shown() {
     let findings = Arc::new(Findings::default());
     let rig = Rig::checked(Fake::new().with_image(PYTHON), findings.clone(), |_| ());
     for _ in 0..20 {
@@ -109,7 +109,7 @@ async fn they_are_proved_once_and_what_was_seen_of_the_launcher_is_shown() {
 }
 
 #[tokio::test]
-async fn a_proof_that_takes_long_holds_up_nobody_else() {
+async fn a_slow_proof_delays_no_other_image() {
     let findings = Arc::new(Findings::default());
     findings.endless.lock().unwrap().push(id(PYTHON));
     let rig = Rig::checked(Fake::new().with_image(PYTHON).with_image(SHELL), findings, |_| ());
@@ -120,7 +120,7 @@ async fn a_proof_that_takes_long_holds_up_nobody_else() {
     waiting.call.abort();
 }
 
-/// The container was asked of one engine and made by another.
+/// The container was asked from one engine and made by another.
 #[tokio::test]
 async fn a_run_whose_container_is_made_while_the_engine_starts_again_waits_for_the_new_proof() {
     let findings = Arc::new(Findings::default());
@@ -143,7 +143,7 @@ async fn a_run_whose_container_is_made_while_the_engine_starts_again_waits_for_t
 }
 
 #[tokio::test]
-async fn nothing_is_prepared_behind_walls_that_are_not_there() {
+async fn nothing_is_prepared_behind_missing_walls() {
     const GO: &str = "golang:1.24-bookworm";
     let findings = Arc::new(Findings::default());
     findings.missing(GO, "swap is not limited");

@@ -39,7 +39,7 @@ fn a_second_name_shares_the_memory_of_the_first_and_counts_like_it() {
 }
 
 #[test]
-fn a_second_name_of_what_is_not_returned_is_left_out_for_the_same_reason() {
+fn a_second_name_of_a_skipped_file_is_skipped_for_the_same_reason() {
     use SkipReason::*;
     let many: Vec<Vec<u8>> =
         (0..MAX_FILES).map(|at| entry(b'0', format!("sandbox/out/f{at}").as_bytes(), b"")).collect();
@@ -75,7 +75,7 @@ fn a_second_name_of_what_is_not_returned_is_left_out_for_the_same_reason() {
 }
 
 #[test]
-fn a_content_that_came_with_a_name_that_is_refused_is_there_for_one_that_is_not() {
+fn a_content_with_a_refused_name_is_kept_for_a_valid_second_name() {
     let deep = format!("sandbox/out/{}", ["d"; 20].join("/"));
     let top = ["d"; 17].join("/");
     let stream = with_end(&[
@@ -99,13 +99,13 @@ fn a_content_that_came_with_a_name_that_is_refused_is_there_for_one_that_is_not(
 }
 
 #[test]
-fn names_and_targets_of_every_length_are_whole() {
+fn names_and_targets_of_every_length_are_complete() {
     for length in [87, 88, 89, 143, 144, 242, 243, 244, 255] {
         let (first, second) = ("a".repeat(length), "b".repeat(length));
         let [from, to] = [&first, &second].map(|name| format!("sandbox/out/{name}"));
         let ahead = |kind, name: &str| entry(kind, b"././@LongLink", &[name.as_bytes(), b"\0"].concat());
         let expected = (harvest(&[(&first, "text"), (&second, "text")], &[]), true);
-        // Whichever of the two stands first, and whether or not they were needed.
+        // In either order, and whether or not the long form is needed.
         for ahead in [[ahead(b'L', &to), ahead(b'K', &from)], [ahead(b'K', &from), ahead(b'L', &to)]] {
             let cut = link(b'1', to.as_bytes(), from.as_bytes());
             assert_eq!(read(&with_end(&[long(b'0', from.as_bytes(), b"text"), ahead.concat(), cut]), 1000), expected);
