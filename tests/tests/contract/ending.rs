@@ -122,14 +122,14 @@ async fn processes_left_running_get_a_tenth_of_a_second_that_is_not_counted() {
     let mut agent = rig.agent().await;
     agent.run(shell("exit 0")).await;
     let begun = Instant::now();
-    let result = agent.run(shell("(trap '' TERM HUP; sleep 1; echo never; sleep 1000) & exit 0")).await;
+    let result = agent.run(shell("(trap '' TERM HUP; sleep 10; echo never; sleep 1000) & exit 0")).await;
     let took = begun.elapsed();
     assert_eq!(parts(&result, &PARTS), ended("ok", 0, "", json!({})));
     // PID 1 counts in hundredths, so it waits between 90 and 100 ms. The call takes them; the program's time does not
     // include them.
     let rest = took.as_secs_f64() - result["seconds"].as_f64().unwrap() - result["queued_seconds"].as_f64().unwrap();
     assert!(rest >= 0.085, "{rest} {result}");
-    assert!(took < Duration::from_millis(900), "a daemon held the run up: {took:?}");
+    assert!(took < Duration::from_secs(5), "a daemon held the run up: {took:?}");
 
     // The caps apply meanwhile.
     let result = agent.run(shell("yes & exit 0")).await;

@@ -1,6 +1,8 @@
 //! The launcher in unofficial images: another shell, and missing tools.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use sandtray_core::engine::{Derivation, Engine, InstanceId};
 use sandtray_core::language::Language;
@@ -106,4 +108,81 @@ async fn an_image_may_lack_the_optional_tools() {
         assert!(attack.as_array().unwrap().iter().any(readable), "{attack}");
     }
     engine.remove_image(name).await.unwrap();
+}
+
+/// Reads the nonce in the launcher's memory, says in its place that the program has ended, and runs on.
+const FORGER: &str = r"
+import os, re
+found = None
+for line in open('/proc/1/maps'):
+    span, rights = line.split()[:2]
+    if 'w' not in rights: continue
+    start, end = (int(x, 16) for x in span.split('-'))
+    with open('/proc/1/mem', 'rb') as memory:
+        memory.seek(start)
+        found = found or re.search(rb'nonce=([0-9a-f]{32})', memory.read(end - start))
+os.write(1, b'\x1e' + found[1] + b' end 0 4096 0 1 0\n=main.py\0=out\0\0none\0')
+os.write(2, b'\x1e' + found[1] + b'\n')
+while True: pass";
+
+/// Interval at which the containers that run are counted.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+
+/// Where the launcher can be read, its word is the program's: an end that is forged frees no place for the next run.
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_ends_do_not_pass_the_owners_concurrency() {
+    let name = "sandtray-test/open:1";
+    let engine = changed(name, "rm /usr/bin/cp").await;
+    let rig = Rig::start_with(|settings| {
+        settings.images.insert(Language::Python, name.into());
+        settings.concurrency = Some(1);
+        settings.warm = 0;
+    })
+    .await;
+    rig.proved().await;
+    let home = rig.home();
+    let most = AtomicUsize::new(0);
+    let sampling = async {
+        loop {
+            let all = engine.containers().await.expect("a list of containers");
+            let running = all.iter().filter(|found| found.running && found.instance.starts_with(&home)).count();
+            most.fetch_max(running, Relaxed);
+            tokio::time::sleep(SAMPLE_EVERY).await;
+        }
+    };
+    let calls = async {
+        let mut agent = rig.agent().await;
+        for _ in 0..4 {
+            let mut ids = Vec::new();
+            for _ in 0..4 {
+                ids.push(agent.send("code.run", python(FORGER)).await);
+            }
+            for id in ids {
+                let result = agent.reply(id).await.expect("a result");
+                // The forgery works here, or the test would say nothing.
+                assert_eq!((&result["status"], &result["memory_bytes"]), (&json!("ok"), &json!(4096)), "{result}");
+            }
+        }
+    };
+    tokio::select! {
+        () = calls => {}
+        () = sampling => {}
+    }
+    let most = most.load(Relaxed);
+    assert!((1..=2).contains(&most), "{most} containers ran at once");
+    rig.stop().await;
+    engine.remove_image(name).await.expect("the image is removed");
+}
+
+/// The tools by which the walls are looked at are missing: nothing runs, and the error says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_without_the_tools_of_the_probe_is_refused_by_name() {
+    let name = "sandtray-test/blind:1";
+    let engine = changed(name, "rm /usr/bin/ionice").await;
+    let rig = Rig::start_with(|settings| drop(settings.images.insert(Language::Python, name.into()))).await;
+    let error = rig.agent().await.call("code.run", python("print(1)")).await.expect_err("a refusal");
+    assert_eq!(error["data"]["code"], "engine_unavailable", "{error}");
+    assert!(error["message"].as_str().unwrap_or_default().contains("lacks ionice"), "{error}");
+    rig.stop().await;
+    engine.remove_image(name).await.expect("the image is removed");
 }

@@ -13,6 +13,10 @@ first() { # the first readable file's first line
     done
 }
 
+for tool in dd head ionice ls tr; do
+    command -v "$tool" >/dev/null || fact lacks "$tool"
+done
+
 while read -r key rest; do
     case $key in
     Uid: | Gid: | Groups: | CapInh: | CapPrm: | CapEff: | CapBnd: | CapAmb: | NoNewPrivs: | Seccomp:)

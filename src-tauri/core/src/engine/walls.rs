@@ -68,6 +68,10 @@ pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
     let Some(facts) = Facts::parse(facts) else {
         return vec!["the probe of the walls gave no answer that can be understood".into()];
     };
+    let lacks = facts.all("lacks");
+    if !lacks.is_empty() {
+        return vec![format!("its image lacks {}, which looking at the walls needs", lacks.join(", "))];
+    }
     let mut missing = Vec::new();
     for (holds, words) in [
         (is_nobody(&facts), "programs do not run as an unprivileged user"),

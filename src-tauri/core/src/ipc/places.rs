@@ -13,8 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::{ACCEPT_PAUSE, FAREWELL, Peer};
 use crate::budget::{Account, Budget};
 
-/// Connections at once, not counting the owner's place.
+/// Connections at once, not counting the owner's places.
 pub const MAX_CONNECTIONS: usize = 64;
+/// More connections, for the owner's own program alone, which is told by its file. More than one: a run of the owner's may
+/// hold one for a minute.
+const OWNERS_PLACES: usize = 4;
 /// Connections of one process.
 pub const MAX_OF_PROCESS: usize = 16;
 /// Connections that were asked to leave and have not left.
@@ -112,7 +115,7 @@ pub(super) struct Places {
 struct Taken {
     process: Option<Process>,
     seat: Seat,
-    /// Whether it has the place kept for the owner's own program.
+    /// Whether it has one of the places kept for the owner's own program.
     owners: bool,
 }
 
@@ -122,7 +125,7 @@ impl Places {
     }
 
     /// A place for a new connection; an idle one may be closed for it. `owns` is called only if the answer matters.
-    pub(super) fn admit(&mut self, peer: &Peer, owns: impl FnOnce() -> bool) -> Result<Admitted, Refused> {
+    pub(super) fn admit(&mut self, peer: &Peer, owns: impl Fn() -> bool) -> Result<Admitted, Refused> {
         while let Some(done) = self.sessions.try_join_next_with_id() {
             self.gone(done);
         }
@@ -132,16 +135,20 @@ impl Places {
         if all < MAX_CONNECTIONS && of_process < MAX_OF_PROCESS {
             return Ok(admitted(false));
         }
-        let crowded = self.sessions.len() >= MAX_CONNECTIONS + 1 + MAX_LEAVING;
+        let crowded = self.sessions.len() >= MAX_CONNECTIONS + OWNERS_PLACES + MAX_LEAVING;
+        let owners = self.taken.values().filter(|taken| taken.owners).count();
+        if owners < OWNERS_PLACES && owns() {
+            return Ok(admitted(true));
+        }
         if crowded {
             return Err(Refused::All);
         }
-        let owners_place = self.taken.values().find(|taken| taken.owners);
-        if owners_place.is_none_or(|taken| !taken.seat.runs()) && owns() {
-            let before = self.taken.iter().find(|(_, taken)| taken.owners).map(|(id, _)| *id);
-            if let Some(before) = before {
-                self.ask_to_leave(before);
-            }
+        let idle_owner = self.taken.iter().filter(|(_, taken)| taken.owners && !taken.seat.runs());
+        let idle_owner = idle_owner.min_by_key(|(_, taken)| taken.seat.idle_since()).map(|(id, _)| *id);
+        if let Some(before) = idle_owner
+            && owns()
+        {
+            self.ask_to_leave(before);
             return Ok(admitted(true));
         }
         if of_process >= MAX_OF_PROCESS {

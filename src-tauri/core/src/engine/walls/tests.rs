@@ -139,6 +139,12 @@ fn each_missing_wall_is_named() {
 }
 
 #[test]
+fn an_image_without_the_tools_of_the_probe_is_told_as_such() {
+    let facts = format!("lacks=ionice\nlacks=tr\n{GOOD}");
+    assert_eq!(missing(&facts, &limits()), ["its image lacks ionice, tr, which looking at the walls needs"]);
+}
+
+#[test]
 fn lower_limits_than_those_in_force_are_not_held() {
     let lower = Limits { memory_bytes: 256 << 20, milli_cpus: 999, processes: 127, ..limits() };
     assert_eq!(
