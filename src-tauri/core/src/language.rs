@@ -47,11 +47,14 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// is no `go.mod`, one with the compiler's own version is assumed (an older version would forbid newer features). A
 /// `main.go` alone is built by its name, whatever its build constraints say, as `go run` does.
 ///
+/// Without `goindex` the compiler would write an index of a package whose files are older than two seconds into its cache,
+/// which is read-only.
+///
 /// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.
 const GO: &str = r#"
 c=/opt/sandtray/go-cache; [ -d $c ] || c=/tmp/go-cache
 set -- env HOME=/tmp GOCACHE=$c GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off \
-GOTOOLCHAIN=local CGO_ENABLED=0 go
+GOTOOLCHAIN=local GODEBUG=goindex=0 CGO_ENABLED=0 go
 what=.
 if ! [ -f go.mod ] && ! [ -f go.work ]; then
     what=main.go

@@ -1,6 +1,6 @@
 # PID 1 knows the nonce that makes its report on this program trustworthy. Neither it nor its helpers can be read or
 # changed.
-import errno, json, os, re, resource, stat
+import ctypes, errno, json, os, re, resource, stat, struct
 
 succeeded = []
 
@@ -13,6 +13,14 @@ def attempt(what, f):
             succeeded.append(f"{what}: {error.strerror}")
     else:
         succeeded.append(what)
+
+
+def syscall(number, *arguments):
+    """By the numbers of x86-64."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    passed = [ctypes.c_long(a) if isinstance(a, int) else ctypes.c_char_p(a) for a in arguments]
+    if libc.syscall(ctypes.c_long(number), *passed) == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def read(name):
@@ -40,6 +48,15 @@ for pid in others:
             attempt(f"read {path}", lambda: read(path))
     if open(f"/proc/{pid}/comm").read() == "sh\n":
         attempt(f"write {pid}/mem", lambda: os.open(f"/proc/{pid}/mem", os.O_RDWR))
+        if pid == "1":
+            attempt("turns of 1", lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+            attempt("turns of 1, with higher bits", lambda: syscall(144, 1 << 32 | 1, os.SCHED_IDLE, bytes(4)))
+            attempt("turns of 1 by another call", lambda: syscall(314, 1, struct.pack("IIQiIQQQ", 48, 5, 0, 0, 0, 0, 0, 0), 0))
+            attempt("priority of 1", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+            attempt("priority of its group", lambda: os.setpriority(os.PRIO_PGRP, 1, 19))
+            attempt("priority of its user", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+            attempt("processors of 1", lambda: os.sched_setaffinity(1, [0]))
+            attempt("processors of 1, with higher bits", lambda: syscall(203, 1 << 32 | 1, 8, b"\1" + bytes(7)))
         attempt(f"limits of {pid}", lambda: resource.prlimit(int(pid), resource.RLIMIT_NOFILE, (0, 0)))
         attempt(f"write {pid}/oom_score_adj", lambda: open(f"/proc/{pid}/oom_score_adj", "w").write("1000"))
 

@@ -181,3 +181,65 @@ open('out/f', 'w').write('x')";
     assert_eq!((&result["left_behind"], &result["stdout"]), (&json!([]), &json!("12")), "{result}");
     rig.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn children_that_read_the_programs_own_output_take_no_trailer() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let readers = "
+import os, time
+for _ in range(60):
+    if os.fork() == 0:
+        pipe = os.open('/proc/self/fd/1', os.O_RDONLY)
+        while True: os.read(pipe, 65536)
+time.sleep(0.05)
+open('out/f', 'w').write('whole')
+os._exit(0)";
+    for _ in 0..12 {
+        let result = agent.run(python(readers)).await;
+        assert_eq!(
+            parts(&result, &["status", "exit_code", "files"]),
+            json!({ "status": "ok", "exit_code": 0, "files": { "f": "whole" } }),
+            "{result}"
+        );
+    }
+    rig.stop().await;
+}
+
+/// The mark on standard error arrives although the program made that pipe refuse to wait and its children filled it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standard_error_that_refuses_to_wait_delays_no_reply() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    let flood = "
+import fcntl, os
+fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_NONBLOCK)
+for _ in range(3):
+    if os.fork() == 0:
+        while True:
+            try: os.write(2, b'x' * 65536)
+            except BlockingIOError: pass
+os._exit(3)";
+    let mut call = python(flood);
+    call["overflow"] = json!("truncate");
+    for _ in 0..12 {
+        let result = agent.run(call.clone()).await;
+        assert_eq!(parts(&result, &["status", "exit_code"]), json!({ "status": "failed", "exit_code": 3 }), "{result}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_takes_no_less_time_than_its_cpu_time() {
+    let rig = Rig::start().await;
+    let mut agent = rig.agent().await;
+    for call in [shell("echo 1"), python("sum(range(500_000))")] {
+        for _ in 0..30 {
+            let result = agent.run(call.clone()).await;
+            let (seconds, cpu) = (result["seconds"].as_f64().unwrap(), result["cpu_seconds"].as_f64().unwrap());
+            // One CPU, and both figures are rounded apart.
+            assert!(seconds >= cpu - 1e-6, "{result}");
+        }
+    }
+    rig.stop().await;
+}

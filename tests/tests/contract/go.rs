@@ -145,3 +145,17 @@ async fn a_go_program_alone_runs_whatever_its_build_constraints_say() {
     assert_eq!(parts(&agent.run(call).await, &["status", "stderr"]), json!({ "status": "ok", "stderr": "ran\n" }));
     rig.stop().await;
 }
+
+/// The compiler indexes a package whose files are older than two seconds, in its cache, which is read-only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_compiler_builds_a_package_of_the_programs_own() {
+    let rig = Rig::start().await;
+    let call = json!({
+        "language": "go", "code": "package main\n\nimport \"m/lib\"\n\nfunc main() { println(lib.F()) }\n",
+        "files": { "go.mod": "module m\n\ngo 1.21\n", "lib/l.go": "package lib\n\nfunc F() int { return 4 }\n" },
+        "limits": { "cpus": 0.1 },
+    });
+    let result = rig.agent().await.run(call).await;
+    assert_eq!(parts(&result, &["status", "stderr"]), json!({ "status": "ok", "stderr": "4\n" }), "{result}");
+    rig.stop().await;
+}

@@ -41,8 +41,7 @@ const PROCESSES: &str = "\
     capget capset execve execveat exit exit_group fork getegid geteuid getgid getgroups getpgid getpgrp getpid \
     getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid ioprio_get kill pidfd_open \
     pidfd_send_signal sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr \
-    sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam \
-    sched_setscheduler sched_yield setfsgid setfsuid setgid setgroups setpgid setpriority setregid setresgid \
+    sched_getparam sched_getscheduler sched_rr_get_interval sched_yield setfsgid setfsuid setgid setgroups setpgid setregid setresgid \
     setresuid setreuid setrlimit setsid setuid tgkill tkill uname vfork wait4 waitid";
 
 const THREADS_AND_SIGNALS: &str = "\
@@ -224,7 +223,7 @@ mod tests {
     fn what_has_harmless_and_harmful_arguments_is_never_allowed_whole() {
         let rules = rules();
         for name in "clone personality mknod mknodat socket socketpair ioctl prctl setsockopt getsockopt sendto sendmsg sendmmsg \
-            recvfrom recvmsg recvmmsg prlimit64"
+            recvfrom recvmsg recvmmsg prlimit64 sched_setaffinity sched_setattr sched_setparam sched_setscheduler setpriority"
             .split_whitespace()
         {
             for rule in &rules[name] {

@@ -17,7 +17,7 @@ use crate::engine::{Attached, EngineError, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
-use crate::run::{Captured, Missed, Outcome, OutputChunk, RunSpec, Status, Stream};
+use crate::run::{Captured, Limits, Missed, Outcome, OutputChunk, RunSpec, Status, Stream};
 use crate::tap::Tap;
 
 use output::Output;
@@ -32,6 +32,8 @@ const COLLECT_GRACE: Duration = Duration::from_secs(2);
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
 const EXIT_POLL: Duration = Duration::from_millis(50);
 
+/// The launcher waits this long for what a program left running.
+const LINGER: Duration = Duration::from_millis(100);
 /// Most names of files outside `out/` that are reported.
 const MAX_LEFT_BEHIND: usize = 100;
 
@@ -286,7 +288,7 @@ impl<'a> Run<'a> {
             drop(container);
         }
         let (beside, harvest) = self.report.into_parts();
-        let linger = ending.map_or(Duration::ZERO, |ending| ending.linger);
+        let wall = wall(began, self.ended.unwrap_or(over), ending, &spec.limits);
         let Harvest { files, skipped } = if ending.is_some() { harvest } else { Harvest::default() };
         Ok(Outcome {
             status,
@@ -296,7 +298,7 @@ impl<'a> Run<'a> {
             files,
             skipped_files: skipped,
             left_behind: left_behind(beside, spec),
-            wall: (self.ended.unwrap_or(over) - began).saturating_sub(linger),
+            wall,
             queued: began - self.asked_at,
             memory_bytes: ending.and_then(|ending| ending.peak_bytes),
             cpu: ending.map(|ending| ending.cpu),
@@ -345,6 +347,17 @@ impl<'a> Run<'a> {
             self.stderr.push(splitter.finish());
         }
     }
+}
+
+/// The program's time. The wait for what it left running does not count, up to the bound that the launcher keeps where the
+/// program leaves it the CPU for that. Both ends are read when their lines arrive, on a busy machine together: the program
+/// took at least as long as its CPU time takes.
+fn wall(began: Instant, ended: Instant, ending: Option<Ending>, limits: &Limits) -> Duration {
+    let measured = ended - began;
+    let Some(ending) = ending else { return measured };
+    let cpus = f64::from(limits.milli_cpus) / 1000.0;
+    let least = ending.cpu.div_f64(cpus.max(1.0)).min(limits.wall());
+    measured.saturating_sub(ending.linger.min(LINGER)).max(least)
 }
 
 /// From what PID 1 says of a program that it saw end.

@@ -186,7 +186,7 @@ pub const ROWS: &[Row] = &[
         name: "refused",
         verdicts: FAILED,
         evidence: Words(&[&["connection refused"], &["econnrefused"], &["connectionrefused"]]),
-        hint: "Nothing listens there. There is no network in here, and the loopback is the container's own: only a server that the program itself has started can be reached.",
+        hint: "Nothing listens there: there is no network in here, and on the container's own loopback only a server that the program itself has started can be reached.",
     },
     Row {
         name: "read_only",

@@ -204,22 +204,26 @@ wait $program
 code=$?
 
 # --- What came of it. Nothing below may fork: the program may have left no process free ---------------------------
-read_cpu
 linger=0
 if any_left; then
     # Output may still be on its way through a child of the program. Hundredths of a second.
     read_now
     ended=$now
     while any_left && read_now && [ $((linger = now - ended)) -lt 10 ]; do :; done
+    kill -9 -1
+    # One that reads the program's output would take the trailer on its way out. It ends at once, so this has no clock.
+    try=0
+    while any_left && [ $((try += 1)) -lt 500 ]; do :; done
 fi
 kill -9 -1
+read_cpu
 read_now
-# The watchdog ended the run. 137 alone would say only that something killed the program.
 [ "$code" != 137 ] || [ "$now" -lt "$end" ] || exit 124
 peak=0
 read -r peak <$peak_file
 read_oom
-printf '\036%s\n' "$nonce" >&5
+# Opened anew: the program may have made its own standard error, which is the same open file, refuse to wait.
+printf '\036%s\n' "$nonce" >/proc/self/fd/5
 printf '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) $linger >&3
 # Names, with `!` before those whose time differs from the one that the service gave its files.
 count=0
@@ -228,7 +232,7 @@ list() {
         { [ -e "$name" ] || [ -L "$name" ]; } || continue
         [ $((count += 1)) -le 600 ] || return
         same='='
-        if [ "$size" != 0 ] && { [ "$name" -nt /proc/self/fd/8 ] || [ "$name" -ot /proc/self/fd/8 ]; }; then same='!'; fi
+        if [ "$size" != 0 ] && { [ -L "$name" ] || [ "$name" -nt /proc/self/fd/8 ] || [ "$name" -ot /proc/self/fd/8 ]; }; then same='!'; fi
         printf '%s%s\0' $same "$name" >&3
     done
 }

@@ -94,6 +94,8 @@ const MACHINE: &[u64] = &[50, 51, 52, 54, 55, 56];
 /// Refused flags of a message: MSG_OOB, MSG_SOCK_DEVMEM, MSG_ZEROCOPY.
 const ODD_MESSAGES: u64 = 0x1 | 0x0200_0000 | 0x0400_0000;
 
+const PRIO_PROCESS: u64 = 0;
+
 const SOL_IP: u64 = 0;
 const SOL_SOCKET: u64 = 1;
 const SOL_TCP: u64 = 6;
@@ -136,9 +138,13 @@ pub(super) fn rules() -> Vec<Value> {
     let mut rules = Vec::new();
     rules.extend(IOCTLS.into_iter().flatten().map(|number| allow("ioctl", &[masked(1, INT, *number)])));
     rules.extend(PRCTLS.into_iter().flatten().map(|number| allow("prctl", &[masked(0, INT, *number)])));
-    // For the calling process only. By number it would reach PID 1, which has the same user: with a limit of no open
-    // files, PID 1 could not read what the program used.
-    rules.push(allow("prlimit64", &[masked(0, INT, 0)]));
+    // Of the calling process only: 0. By number they would reach PID 1, which is of the same user: without files to open or
+    // time to run, PID 1 could not tell what the program used.
+    rules.push(allow("prlimit64 sched_setattr sched_setparam sched_setscheduler", &[masked(0, INT, 0)]));
+    rules.push(allow("setpriority", &[masked(0, INT, PRIO_PROCESS), masked(1, INT, 0)]));
+    // Threads are placed by their numbers, so here every number is allowed but 1: one with a bit other than the lowest.
+    rules.push(allow("sched_setaffinity", &[masked(0, INT, 0)]));
+    rules.extend((1..32).map(|bit| allow("sched_setaffinity", &[masked(0, 1 << bit, 1 << bit)])));
     rules.push(allow("sendmsg recvmsg", &[masked(2, ODD_MESSAGES, 0)]));
     rules.push(allow("sendto sendmmsg recvfrom recvmmsg", &[masked(3, ODD_MESSAGES, 0)]));
     rules.extend(options("setsockopt getsockopt", &OPTIONS));
