@@ -1,4 +1,4 @@
-use sandtray_core::ipc::{self, BindError, Listener, MAX_CONNECTIONS, MAX_OF_PROCESS};
+use sandtray_core::ipc::{self, BindError, Listener, MAX_CONNECTIONS, MAX_OF_PROCESS, OWNERS_PLACES};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -153,14 +153,17 @@ async fn a_new_program_gets_the_place_of_the_longest_idle_connection() {
     let other = Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &path, "idle", 1);
     other.until_said("open", 1).await;
     crowd[0].until_said("closed too_many_connections", 1).await;
-    // This test is the program that serves, so it gets the owner's place, and no connection gives way for it.
-    let mut owner = greeted(&path).await;
-    // Its next connection takes the same place, once that is idle.
+    // This test is the program that serves, so it gets the owner's places, and no connection gives way for it.
+    let mut owners = Vec::new();
+    for _ in 0..OWNERS_PLACES {
+        owners.push(greeted(&path).await);
+    }
+    // Its next connection takes the place of the one that has been idle longest.
     let again = greeted(&path).await;
-    assert_eq!(owner.get().await["error"]["data"]["code"], "too_many_connections");
-    assert_eq!(owner.next().await, None);
+    assert_eq!(owners[0].get().await["error"]["data"]["code"], "too_many_connections");
+    assert_eq!(owners[0].next().await, None);
     assert_eq!(closed(), 1);
-    drop((crowd, other, again));
+    drop((crowd, other, owners, again));
     serving.stop().await;
 }
 
@@ -207,14 +210,16 @@ async fn one_program_has_only_its_share_of_the_places() {
     for _ in 0..MAX_OF_PROCESS {
         wires.push(greeted(&path).await);
     }
-    // This test is the program that serves, so its seventeenth connection would get the owner's place. Hence one more.
-    wires.push(greeted(&path).await);
-    wires[MAX_OF_PROCESS].run(2, "hold").await;
-    product.until_running(1).await;
+    // This test is the program that serves, so its next connections get the owner's places. A run keeps each of them.
+    for place in 0..OWNERS_PLACES {
+        wires.push(greeted(&path).await);
+        wires[MAX_OF_PROCESS + place].run(2, "hold").await;
+    }
+    product.until_running(OWNERS_PLACES).await;
     let mut late = Wire::new(UnixStream::connect(&path).await.unwrap());
     assert_eq!(late.get().await["error"]["data"]["code"], "too_many_connections");
     assert_eq!(late.next().await, None);
-    drop(wires.drain(..2));
+    drop(wires.drain(..=OWNERS_PLACES));
     eventually("a place is free", || async {
         let mut wire = Wire::new(UnixStream::connect(&path).await.unwrap());
         wire.ask(1, "hello", json!({})).await;

@@ -27,7 +27,7 @@ use crate::protocol::error::ErrorObject;
 use crate::protocol::{Id, Response};
 use crate::run::ClientId;
 
-pub use places::{MAX_CONNECTIONS, MAX_OF_PROCESS, Process, Seat};
+pub use places::{MAX_CONNECTIONS, MAX_OF_PROCESS, OWNERS_PLACES, Process, Seat};
 use places::{Places, Refused};
 #[cfg(unix)]
 pub use unix::{Listener, connect};

@@ -17,7 +17,7 @@ use crate::budget::{Account, Budget};
 pub const MAX_CONNECTIONS: usize = 64;
 /// More connections, for the owner's own program alone, which is told by its file. More than one: a run of the owner's may
 /// hold one for a minute.
-const OWNERS_PLACES: usize = 4;
+pub const OWNERS_PLACES: usize = 4;
 /// Connections of one process.
 pub const MAX_OF_PROCESS: usize = 16;
 /// Connections that were asked to leave and have not left.
