@@ -37,8 +37,9 @@ starter=$path
 reset=
 env --default-signal=INT,QUIT true 2>/dev/null && reset='env --default-signal=INT,QUIT'
 # Entries too deep to be returned are not packed: their names alone could take all of the memory.
-shallow=
-tar cf /dev/null --exclude=x /dev/null 2>/dev/null && shallow='--exclude=sandbox/out/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*'
+# Only the tar of busybox may lack the option.
+shallow='--exclude=sandbox/out/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*'
+if path_of busybox && ! tar cf /dev/null --exclude=x /dev/null 2>/dev/null; then shallow=; fi
 group=/sys/fs/cgroup
 if [ -f $group/cgroup.controllers ]; then
     peak_file=$group/memory.peak oom_file=$group/memory.events cpu_file=$group/cpu.stat

@@ -9,8 +9,8 @@ unset PWD OLDPWD SHLVL
 adj=/proc/$$/oom_score_adj
 [ -w $adj ] || adj=/dev/null
 exec 9>$adj
-# The copy is named `sh`: busybox chooses its tool by name. It is tried first, since a failed `exec` ends the container.
+# The copy is named `sh`: busybox chooses its tool by name.
 umask 666
-{ cp /proc/$$/exe /sandbox/sh && /sandbox/sh -c :; } 2>/dev/null && exec /sandbox/sh -c "$script" sandtray "$@"
+cp /proc/$$/exe /sandbox/sh 2>/dev/null && [ -x /sandbox/sh ] && exec /sandbox/sh -c "$script" sandtray "$@"
 # Without the copy, runs still go on. The start line says that this launcher can be read.
 exec sh -c "$script" sandtray "$@"
