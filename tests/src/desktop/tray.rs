@@ -130,9 +130,18 @@ impl Tray {
         self.entries().await.into_iter().map(|entry| entry.label).collect()
     }
 
-    /// Presses the first entry that starts so, once it is there.
+    /// Presses the first entry that starts so, once it is there. The menu may be replaced between the look and the press: its entries then
+    /// have other ids, and a desktop reads it again.
     pub async fn press(&self, label: &str) {
-        self.press_entry(self.find(label).await).await;
+        eventually(&format!("{label:?} can be pressed"), || async {
+            let id = self.find(label).await;
+            match self.click(id).await {
+                Ok(()) => true,
+                Err(zbus::Error::MethodError(_, Some(why), _)) if why == "id not found" => false,
+                Err(error) => panic!("a menu that can be pressed: {error}"),
+            }
+        })
+        .await;
     }
 
     /// The first entry that starts so, once it is there.
@@ -143,9 +152,13 @@ impl Tray {
     }
 
     pub async fn press_entry(&self, id: i32) {
+        self.click(id).await.expect("a menu that can be pressed");
+    }
+
+    async fn click(&self, id: i32) -> zbus::Result<()> {
         let now = 0u32;
         let data = Value::from(0i32);
-        let _: () = self.menu.call("Event", &(id, "clicked", data, now)).await.expect("a menu that can be pressed");
+        self.menu.call("Event", &(id, "clicked", data, now)).await
     }
 
     /// Waits for an entry that starts so.
