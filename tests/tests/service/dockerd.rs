@@ -54,9 +54,23 @@ impl Dockerd {
         ended.expect("an engine that ends").expect("its end");
     }
 
-    /// Ends it at once, as a crash does. Its containers are left behind, running.
+    /// Ends it at once, as a crash does, and then what it leaves behind. It does not start again after that.
     pub(crate) async fn crash(&self, process: &mut Child) {
+        let script = "docker --host $1 ps -q | xargs docker --host $1 inspect -f '{{.State.Pid}}'";
+        let running = self.shell(script).await;
         process.kill().await.expect("an engine that ends");
+        let script = "for pid in $2; do kill -9 $(ps -o ppid= -p $pid) $pid; done; \
+            awk -v at=\"$3/\" 'index($2, at) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount";
+        let folder = self.folder.path().display().to_string();
+        let left = Command::new("sh").args(["-c", script, "sh", "", &running, &folder]).status().await;
+        assert!(left.expect("sh").success());
+    }
+
+    /// What it says, with the engine's address as `$1`.
+    async fn shell(&self, script: &str) -> String {
+        let said = Command::new("sh").args(["-c", script, "sh", &self.url()]).output().await.expect("sh");
+        assert!(said.status.success(), "{script}");
+        String::from_utf8(said.stdout).expect("text")
     }
 
     /// Gives it these images of the machine's engine.

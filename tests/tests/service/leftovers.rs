@@ -141,8 +141,10 @@ async fn the_owners_containers_survive_every_sweep() {
     owners.start("one that even has the name of the container", &old, Some(&container_name(&run)), &[]).await;
 
     let call = agent.send("code.run", told("echo kept; sleep 1000")).await;
-    let running = agent.notification("code.started").await["run_id"].as_str().unwrap().to_owned();
-    let image = owners.commit(&container_name(&running), "run", HashMap::new()).await;
+    agent.notification("code.started").await;
+    let all = engine.containers().await.unwrap();
+    let running = all.iter().find(|found| found.running && found.instance.starts_with(&rig.home())).unwrap();
+    let image = owners.commit(&running.id.0, "run", HashMap::new()).await;
     owners.start("a container of an image of a run's container", &image, Some(&name("of-a-run")), &[]).await;
 
     let labels = labels_of(&rig);
