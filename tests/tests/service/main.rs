@@ -15,6 +15,7 @@ mod killing;
 mod leftovers;
 mod pull;
 mod removed;
+mod restarts;
 mod runtime;
 mod switch;
 
