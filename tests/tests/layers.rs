@@ -43,8 +43,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "supervisor",
         &[
-            "budget", "engine", "error", "event", "executor", "janitor", "language", "leases", "pool", "queue", "run",
-            "settings", "tap",
+            "budget", "engine", "error", "event", "executor", "janitor", "language", "lease", "leases", "pool",
+            "queue", "run", "settings", "tap",
         ],
     ),
     ("owner", &["engine", "history", "settings", "supervisor"]),
