@@ -321,6 +321,11 @@ impl Engine for Fake {
         let mut world = self.check()?;
         let named = |(name, image): &(&String, &ImageInfo)| **name == spec.image || image.id == spec.image;
         let image = world.images.iter().find(named).map(|(_, image)| image.id.clone()).ok_or(EngineError::NoImage)?;
+        let name = container_name(spec.run);
+        if world.containers.values().any(|container| container.name == name) {
+            let message = format!("Conflict. The container name \"/{name}\" is already in use.");
+            return Err(EngineError::Refused { doing: "create a container", message });
+        }
         let id = world.add(&image, &spec.instance, spec.run);
         if world.unanswered > 0 {
             world.unanswered -= 1;

@@ -27,7 +27,9 @@ const FILES: [&str; 7] = [
     "run/agent.sock",
 ];
 /// Processes that are the soak's own, and those of an engine without containers.
-const PROCESSES: [&str; 6] = ["sh", "soak", "dockerd", "containerd", "ps", "docker"];
+const PROCESSES: [&str; 5] = ["sh", "soak", "dockerd", "containerd", "docker"];
+/// What an engine starts a container with and keeps it by. One that is killed may forget it; the container has ended or never began.
+const KEEPERS: [&str; 2] = ["containerd-shim", "runc"];
 
 /// One run in the history.
 struct Row {
@@ -63,8 +65,7 @@ pub(crate) async fn leftovers(world: &World) {
     }
 }
 
-/// Those that nobody should have left. Ended ones count too where a minute later nobody has collected them; the first process of the
-/// namespace does.
+/// Those that should have ended: all that live in a container, and what does not belong here.
 fn processes() -> Vec<String> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -72,10 +73,17 @@ fn processes() -> Vec<String> {
     });
     let status =
         |number: u32, file: &str| std::fs::read_to_string(format!("/proc/{number}/{file}")).unwrap_or_default();
+    let mounts = |number: &str| std::fs::read_link(format!("/proc/{number}/ns/mnt")).ok();
+    let ours = mounts("self");
     numbers
-        .map(|number| (status(number, "comm").trim().to_owned(), status(number, "cmdline").replace('\0', " ")))
-        .filter(|(name, _)| !name.is_empty() && !PROCESSES.contains(&name.as_str()))
-        .map(|(name, line)| format!("{name} ({line})"))
+        .filter_map(|number| {
+            let (name, line) = (status(number, "comm").trim().to_owned(), status(number, "cmdline").replace('\0', " "));
+            let theirs = mounts(&number.to_string())?;
+            let contained = Some(theirs) != ours;
+            let keeps = KEEPERS.iter().any(|keeper| name.starts_with(keeper));
+            let known = PROCESSES.contains(&name.as_str()) && !contained;
+            (!keeps && !known).then(|| format!("{name} ({line})"))
+        })
         .collect()
 }
 

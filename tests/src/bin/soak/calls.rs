@@ -29,6 +29,8 @@ pub(crate) struct Call {
     /// Made after the last disturbance.
     pub(crate) calm: bool,
     pub(crate) end: End,
+    /// Its client asked for its end.
+    pub(crate) cancelled: bool,
     /// What the client itself knows to be wrong.
     pub(crate) wrong: Option<String>,
     pub(crate) request: Value,

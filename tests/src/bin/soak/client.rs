@@ -136,6 +136,7 @@ impl Client {
             longest: program.expected.longest(),
             calm: self.calm,
             end,
+            cancelled: heard.cancelled,
             wrong: (!wrong.is_empty()).then(|| wrong.join("; ")),
             request: shortened(&program.request),
             answer: shortened(&answer),
@@ -172,7 +173,7 @@ fn faults(program: &Program, answer: &Result<Value, Value>, heard: &Heard) -> Op
             let untold =
                 (!told).then(|| format!("told {:?} while it ran, and another output at its end", heard.stdout));
             // One that the service ended on its way out is for the judge, who knows of such things.
-            let cut = result["status"] == "cancelled" && program.how != How::Cancelled;
+            let cut = result["status"] == "cancelled" && !heard.cancelled;
             return untold.or_else(|| if cut { None } else { program.expected.faults(result) });
         }
         Err(error) if error["data"]["code"] == "run_interrupted" => &error["data"],

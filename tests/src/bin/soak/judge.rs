@@ -60,7 +60,7 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
     let any = |kinds: &[Kind]| kinds.iter().any(|kind| met.contains(kind));
     let explained = match &call.end {
         End::Result { recorded: false, .. } => any(&[Kind::Disk]),
-        End::Result { status, ended_by, .. } if status == "cancelled" && call.kind != "cancelled" => {
+        End::Result { status, ended_by, .. } if status == "cancelled" && !call.cancelled => {
             any(&[Kind::Service]) && ended_by.as_deref().is_none_or(|by| by == "shutdown")
         }
         End::Result { .. } | End::Left => true,
@@ -68,7 +68,7 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
             ("run_interrupted", Some("engine")) => any(&[Kind::Engine]),
             ("run_interrupted", Some("outside")) => any(&[Kind::Containers]),
             ("run_interrupted", Some("unknown")) => any(&[Kind::Engine, Kind::Containers]),
-            ("engine_unavailable", _) => any(&[Kind::Engine]),
+            ("engine_unavailable", _) => any(&[Kind::Engine]) && call.answer["data"]["trouble"] != "wall_missing",
             ("image_unavailable", _) => any(&[Kind::Images, Kind::Prune]),
             ("shutting_down", _) => any(&[Kind::Service]),
             ("queue_full", _) => true,
@@ -104,7 +104,20 @@ mod tests {
     fn call(sent: u64, ended: u64, end: End) -> Call {
         let (kind, label) = ("print".into(), "soak 1-1".into());
         let (request, answer) = (Value::Null, Value::Null);
-        Call { client: 1, kind, label, sent, ended, longest: 1.0, calm: false, end, wrong: None, request, answer }
+        Call {
+            client: 1,
+            kind,
+            label,
+            sent,
+            ended,
+            longest: 1.0,
+            calm: false,
+            end,
+            cancelled: false,
+            wrong: None,
+            request,
+            answer,
+        }
     }
 
     fn error(code: &str, cause: Option<&str>) -> End {

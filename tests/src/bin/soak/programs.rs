@@ -192,14 +192,14 @@ fn prints(dice: &mut Dice) -> Program {
 
 fn sleeps() -> Program {
     let code = "import time\nfor i in range(4):\n    print(i, flush=True)\n    time.sleep(0.5)";
-    let expected = Expected { seconds: (2.0, 15.0), ..Expected::ok("0\n1\n2\n3\n".into()) };
+    let expected = Expected { seconds: (1.9, 15.0), ..Expected::ok("0\n1\n2\n3\n".into()) };
     program("sleep", json!({ "language": "python", "code": code }), expected)
 }
 
 fn streams() -> Program {
     let code = "for i in 1 2 3 4 5; do echo line $i; sleep 0.2; done";
     let lines = (1..=5).map(|line| format!("line {line}\n")).collect();
-    let expected = Expected { seconds: (1.0, 15.0), ..Expected::ok(lines) };
+    let expected = Expected { seconds: (0.9, 15.0), ..Expected::ok(lines) };
     let request = json!({ "language": "shell", "code": code, "stream": true });
     Program { how: How::Streamed, ..program("stream", request, expected) }
 }
@@ -235,7 +235,7 @@ fn times_out() -> Program {
     let request = json!({
         "language": "shell", "code": format!("echo before; sleep {LONG}"), "limits": { "seconds": 1 }
     });
-    let expected = Expected { seconds: (1.0, 4.0), ..Expected::killed("timeout", Text::Is("before\n".into())) };
+    let expected = Expected { seconds: (1.0, 5.0), ..Expected::killed("timeout", Text::Is("before\n".into())) };
     program("timeout", request, expected)
 }
 

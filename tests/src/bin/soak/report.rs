@@ -1,6 +1,7 @@
 //! What came of it: a table of answers, of disturbances, the longest answers, and every finding.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
 
 use super::calls::Call;
@@ -13,6 +14,8 @@ const PRINTED: usize = 60;
 
 pub(crate) struct Report {
     pub(crate) began: u64,
+    /// A line of JSON for each call, for a closer look.
+    pub(crate) kept: File,
     pub(crate) calls: Vec<Call>,
     pub(crate) disturbances: Vec<Disturbance>,
     pub(crate) findings: Vec<Finding>,
@@ -45,6 +48,10 @@ impl Report {
 
     fn print_disturbances(&self) {
         println!("\n{} disturbances", self.disturbances.len());
+        let mut file = File::create(target_folder().join("disturbances")).unwrap();
+        for one in &self.disturbances {
+            writeln!(file, "{} {} {}", one.began, one.ended.unwrap_or(0), one.what).unwrap();
+        }
         for kind in Kind::ALL {
             let of_kind: Vec<&Disturbance> = self.disturbances.iter().filter(|one| one.kind == kind).collect();
             let took = |one: &&Disturbance| one.ended.map_or(0, |ended| ended - one.began);

@@ -1,5 +1,7 @@
 //! The soak from its start to its verdict.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -39,7 +41,8 @@ pub(crate) async fn soak(root: &Path) -> ExitCode {
     let service = Arc::new(Service::new(root, engine.url()).await);
     service.start().await.expect("a service");
     let world = World { engine, service, book: Book::default() };
-    let mut report = Report { began: now(), calls: Vec::new(), disturbances: Vec::new(), findings: Vec::new() };
+    let kept = File::create(target_folder().join("calls")).unwrap();
+    let mut report = Report { began: now(), kept, calls: Vec::new(), disturbances: Vec::new(), findings: Vec::new() };
     go_on(&world, &mut report, kinds, seed).await;
     finish(&world, &mut report).await;
     report.print();
@@ -97,6 +100,7 @@ fn hear(said: Said, world: &World, report: &mut Report) {
     match said {
         Said::Call(call) => {
             let before: Vec<_> = disturbances.into_iter().filter(|one| one.began <= call.ended).collect();
+            let _ = writeln!(report.kept, "{}", serde_json::to_string(&call).unwrap());
             report.findings.extend(judge::findings(&call, &before));
             report.calls.push(call);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Wire {
 pub(crate) struct Heard {
     started: bool,
     pub(crate) stdout: String,
+    /// The call was cancelled.
+    pub(crate) cancelled: bool,
     /// Output was left out, and counted.
     pub(crate) missed: bool,
     pub(crate) wrong: Vec<String>,
@@ -80,6 +82,7 @@ impl Wire {
                 heard.notification(id, &message);
                 if cancel && cancelling.is_none() && !heard.stdout.is_empty() {
                     let params = json!({ "request_id": id });
+                    heard.cancelled = true;
                     cancelling = Some(self.send("code.cancel", &params).await.map_err(|_| End::Lost)?);
                 }
                 continue;
