@@ -116,6 +116,7 @@ pub fn live(run: &event::LiveRun) -> LiveRunView {
 
 pub fn row(row: history::RunRow) -> RunRow {
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let (error, cut_off) = if row.happened() { (None, row.error) } else { (row.error, None) };
     RunRow {
         run_id: row.run_id.to_string(),
         at_ms: to_millis(row.queued_at),
@@ -125,7 +126,9 @@ pub fn row(row: history::RunRow) -> RunRow {
         language: row.language,
         label: row.label,
         status: row.status,
-        error: row.error,
+        ended_by: row.ended_by,
+        error,
+        cut_off,
         exit_code: row.exit_code,
         seconds: seconds(row.wall),
         queued_seconds: seconds(row.queued),

@@ -7,10 +7,14 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
+mod dockerd;
+mod ended_by;
 mod hoarding;
+mod interrupted;
 mod killing;
 mod leftovers;
 mod pull;
+mod removed;
 mod runtime;
 mod switch;
 
