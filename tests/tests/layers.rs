@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("event", &["engine", "language", "run", "time"]),
     ("error", &["engine"]),
     ("instance", &["disk", "engine", "paths"]),
-    ("protocol", &["codec", "engine", "error", "hint", "language", "run"]),
+    ("protocol", &["codec", "engine", "error", "event", "hint", "language", "run"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),
     ("history", &["disk", "error", "run", "settings", "time"]),
     ("janitor", &["engine", "traffic"]),
