@@ -88,7 +88,14 @@ fn runs(title: &str, runs: &Value, now: u64) -> String {
 fn run(run: &Value, now: u64) -> Vec<String> {
     let word = |name: &str| plain(run[name].as_str().unwrap_or_default());
     let since = ago(run["since"].as_u64().unwrap_or(now), now);
-    vec![format!("  {}", word("run_id")), word("language"), word("client"), since, waiting(&run["waiting"]), word("label")]
+    vec![
+        format!("  {}", word("run_id")),
+        word("language"),
+        word("client"),
+        since,
+        waiting(&run["waiting"]),
+        word("label"),
+    ]
 }
 
 /// What the run waits for, in a word or two; nothing where its program runs.

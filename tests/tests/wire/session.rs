@@ -140,14 +140,9 @@ async fn a_caller_that_waits_is_told_why() {
     let queued = |waiting| vec![LiveRun { waiting: Some(waiting), ..live(run) }];
     let pull = |fraction| Waiting::Pull { fraction, downloaded_bytes: 1, total_bytes: 4 };
     let mut told = Vec::new();
-    for waiting in [
-        Waiting::Engine,
-        pull(0.25),
-        pull(0.5),
-        Waiting::Check,
-        Waiting::Turn { ahead: 2 },
-        Waiting::Turn { ahead: 1 },
-    ] {
+    for waiting in
+        [Waiting::Engine, pull(0.25), pull(0.5), Waiting::Check, Waiting::Turn { ahead: 2 }, Waiting::Turn { ahead: 1 }]
+    {
         product.change(|s| (s.queued, s.images) = (queued(waiting), vec![pulling(0.25)]));
         let note = session.wire.get().await;
         assert_eq!((&note["method"], &note["params"]["request_id"]), (&json!("code.waiting"), &json!(1)));

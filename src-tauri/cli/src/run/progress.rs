@@ -109,7 +109,10 @@ mod tests {
         let said = |params: Value| words(params["why"].as_str().unwrap(), &params);
         assert_eq!(said(json!({ "why": "turn", "ahead": 0 })).unwrap(), "Waiting for a place");
         assert_eq!(said(json!({ "why": "turn", "ahead": 3 })).unwrap(), "Waiting for a place, 3 before it");
-        assert_eq!(said(json!({ "why": "preparation", "image": "go\u{1b}" })).unwrap(), "Preparing go\u{fffd} for its first run");
+        assert_eq!(
+            said(json!({ "why": "preparation", "image": "go\u{1b}" })).unwrap(),
+            "Preparing go\u{fffd} for its first run"
+        );
         assert_eq!(said(json!({ "why": "something else" })), None);
     }
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::error::{self, ErrorObject};
 use super::reply::{About, Output, RunReply, WaitingNote};
-use crate::event::Waiting;
 use super::request::{self, RunRequest};
 use super::*;
 use crate::engine::{EngineTrouble, PullError};
 use crate::error::RunError;
+use crate::event::Waiting;
 use crate::language::Language;
 use crate::name::FileName;
 use crate::run::{

@@ -19,7 +19,8 @@ impl Rig {
     }
 
     async fn runs(&self, run: &Started) {
-        self.until(|snapshot| snapshot.running.iter().any(|live| live.run_id == run.id && live.waiting.is_none())).await;
+        self.until(|snapshot| snapshot.running.iter().any(|live| live.run_id == run.id && live.waiting.is_none()))
+            .await;
     }
 }
 
