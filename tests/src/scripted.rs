@@ -332,5 +332,6 @@ pub fn live(run_id: RunId) -> LiveRun {
         label: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,
+        waiting: None,
     }
 }

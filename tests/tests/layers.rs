@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("event", &["engine", "language", "run", "time"]),
     ("error", &["engine", "run"]),
     ("instance", &["disk", "engine", "paths"]),
-    ("protocol", &["codec", "engine", "error", "hint", "language", "run"]),
+    ("protocol", &["codec", "engine", "error", "event", "hint", "language", "run"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),
     ("history", &["disk", "error", "run", "settings", "time"]),
     ("janitor", &["engine", "traffic"]),
@@ -98,7 +98,7 @@ const APP_PLACES: &[(&str, &[&str])] = &[
     ("auto_launch", &["login.rs"]),
     ("image_webp", &["thumbnail/formats.rs"]),
     ("zune_jpeg", &["thumbnail/formats.rs"]),
-    ("Command", &["thumbnail/process.rs", "window/process.rs"]),
+    ("Command", &["remedy/links.rs", "thumbnail/process.rs", "window/process.rs"]),
 ];
 
 /// The same of the window. All that it has of the app is what the two say to each other.

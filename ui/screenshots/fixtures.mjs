@@ -100,7 +100,13 @@ const running = [
   { run_id: 'live2', language: 'javascript', client: 'research-agent', label: 'Crawl the sitemap fixture', started_ms: now - 52_000, limit_seconds: 60 },
   { run_id: 'live3', language: 'shell', client: 'nightly-report', label: null, started_ms: now - 4_000, limit_seconds: 30 },
 ];
-const queued = [{ run_id: 'wait1', language: 'python', client: 'claude-desktop', label: 'Evaluate the classifier', started_ms: now - 2000, limit_seconds: 60 }];
+const queued = [{ run_id: 'wait1', language: 'python', client: 'claude-desktop', label: 'Evaluate the classifier', started_ms: now - 2000, limit_seconds: 60, waiting: { why: 'turn', ahead: 0 } }];
+const pull = { fraction: 0.469, downloaded_bytes: 3.5 * MB, total_bytes: 7.4 * MB };
+const waiting = [
+  { ...queued[0], run_id: 'wait2', language: 'shell', label: 'Count the lines of a log', waiting: { why: 'pull', ...pull } },
+  { ...queued[0], run_id: 'wait3', language: 'go', label: 'Check the checksums', waiting: { why: 'preparation' } },
+];
+const fetching = { ...snapshot, queued: waiting, images: withImages({ shell: { state: 'pulling', ...pull, bytes_per_second: 1.1 * MB }, go: { state: 'preparing' } }) };
 const samples = (memory, cpu, count) =>
   Array.from({ length: count }, (_, at) => ({
     kind: 'sample', at_ms: now - (count - at) * 500,
@@ -163,6 +169,11 @@ export function states(png) {
     'no-engine': { ...busy, snapshot: trouble(said.absent) },
     'not-running': { ...busy, snapshot: trouble(said.not_running) },
     'permission-denied': { ...busy, snapshot: trouble(said.permission_denied), act: async (page) => page.getByRole('button', { name: 'Details' }).click() },
+    'not-answering': { ...busy, snapshot: trouble(said.not_answering) },
+    'wrong-address': { ...busy, snapshot: trouble(said.wrong_address) },
+    'over-ssh': { ...busy, snapshot: trouble(said.over_ssh) },
+    'too-old': { ...busy, snapshot: trouble(said.too_old) },
+    'wall-missing': { ...busy, snapshot: { ...trouble(said.wall_missing), enabled: false } },
     'service-elsewhere': { ...base, snapshot: elsewhere },
     'history-set-aside': { ...base, snapshot: { ...snapshot, notices: [said.set_aside] } },
     pulling: {
@@ -171,6 +182,12 @@ export function states(png) {
     },
     'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: said.pull_failed }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
+    'waiting-runs': { ...withRuns, snapshot: fetching, open: 'runs', run: 'wait2' },
+    'starting-run': { ...withRuns, snapshot: { ...snapshot, running: [{ ...running[0], waiting: { why: 'starting' } }] }, open: 'runs', run: 'live1' },
+    'run-again-off': {
+      ...withRuns, snapshot: { ...snapshot, enabled: false }, errors: { run_again: said.switched_off }, open: 'runs', run: 'failed',
+      act: async (page) => page.getByRole('button', { name: 'Run again' }).click(),
+    },
     'failed-run': { ...withRuns, open: 'runs', run: 'failed' },
     'run-code': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
     'run-details': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
@@ -195,8 +212,10 @@ export function states(png) {
       },
     },
     'settings-foot': { ...busy, open: 'settings', act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
+    quit: { ...busy, snapshot: { ...snapshot, running, queued }, open: 'settings', act: async (page) => page.keyboard.press('Control+q') },
+    leaving: { ...busy, act: async (page) => page.evaluate(() => window.__mock.emit('leaving', null)) },
     'clear-history': { ...busy, total: 100_000, open: 'settings', act: async (page) => page.getByRole('button', { name: 'Clear', exact: true }).click() },
   };
 }
 
-export const parts = { base, busy, snapshot, settings, row, body, running, live, piece };
+export const parts = { base, busy, snapshot, settings, row, body, running, fetching, live, piece, said };

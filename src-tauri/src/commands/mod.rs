@@ -18,7 +18,9 @@ use crate::app::App;
 use crate::clipboard;
 use crate::dto::error::CommandError;
 use crate::dto::history::HistoryFilter;
-use crate::link::ChannelId;
+use crate::dto::trouble::Link;
+use crate::link::{ChannelId, ToWindow};
+use crate::remedy::links;
 use crate::views::WatchId;
 use crate::window::Page;
 
@@ -95,6 +97,13 @@ pub(crate) enum Request {
     CopyText {
         text: String,
     },
+    /// In the owner's browser.
+    OpenLink {
+        link: Link,
+    },
+    /// The owner has read what closing means.
+    CloseWindow {},
+    Quit {},
     Settings {},
     ApplySettings {
         settings: Box<Settings>,
@@ -139,6 +148,15 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::RunAgain { run_id } => written(history::run_again(app, &run_id).await?),
         Request::ReturnedFile { run_id, name } => written(history::returned_file(app, &run_id, &name).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
+        Request::OpenLink { link } => written(links::open(link).await?),
+        Request::CloseWindow {} => {
+            app.closing.was_told();
+            written(page.send(&ToWindow::Close).await?)
+        }
+        Request::Quit {} => {
+            app.desk.quit.cancel();
+            written(())
+        }
         Request::Settings {} => written(settings::settings(app)?),
         Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),
     }

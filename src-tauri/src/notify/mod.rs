@@ -46,12 +46,17 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     app.spawn_blocking(move || {
         if !desktop::show(&notice.title(), &notice.body()) {
             missed(&telling, &notice);
+        } else if notice == Notice::StaysInTray {
+            telling.closing.was_told();
         }
     });
 }
 
 /// No notification was shown. An alarm then stays in the window and the tray until it is seen.
 fn missed(app: &App, notice: &Notice) {
+    if *notice == Notice::StaysInTray {
+        app.closing.say_it_in_the_window();
+    }
     if notice.is_an_alarm() {
         app.desk.turned_on(to_millis(SystemTime::now()));
     }

@@ -23,6 +23,8 @@ pub(crate) enum Notice {
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
+    StaysInTray,
+    TookOver,
     NoWindow { message: String },
     Updated,
 }
@@ -70,6 +72,8 @@ impl Notice {
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::StaysInTray => "Sandtray stays in the tray".into(),
+            Self::TookOver => "Sandtray runs in this app now".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
         }
@@ -105,6 +109,10 @@ impl Notice {
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
+            Self::StaysInTray => {
+                "Agents can go on using it. Its icon in the tray opens the window again, and quits it.".into()
+            }
+            Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
@@ -112,7 +120,7 @@ impl Notice {
 
     /// What answers something that the owner has just done is told to those too who want no news.
     fn is_an_answer(&self) -> bool {
-        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+        matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
     /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
@@ -132,6 +140,8 @@ impl Notice {
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
+            Self::StaysInTray => Kind::StaysInTray,
+            Self::TookOver => Kind::TookOver,
             Self::NoWindow { .. } => Kind::NoWindow,
             Self::Updated => Kind::Updated,
         }
@@ -149,6 +159,8 @@ enum Kind {
     NewClient,
     TurnedOn,
     NotSaved,
+    StaysInTray,
+    TookOver,
     NoWindow,
     Updated,
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
+use crate::event::Waiting;
 use crate::hint;
 use crate::run::{
     Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream,
@@ -267,29 +268,15 @@ fn none_missed(missed: &u64) -> bool {
     *missed == 0
 }
 
-/// What a run waits for before it starts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum Waiting {
-    Queue,
-    Engine,
-    Image {
-        image: String,
-        fraction: f64,
-        downloaded_bytes: u64,
-        total_bytes: u64,
-        /// All of it is here and is being prepared; otherwise left out.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        preparing: bool,
-    },
-}
-
 #[derive(Debug, Serialize)]
 pub struct WaitingNote<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
+    /// Where it waits for its image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<&'a str>,
     #[serde(flatten)]
-    pub waiting: &'a Waiting,
+    pub waiting: Waiting,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod proving;
 mod quiet;
 mod schedule;
 mod task;
+mod waiting;
 mod walls;
 
 use std::fmt;

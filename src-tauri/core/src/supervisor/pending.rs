@@ -68,6 +68,7 @@ impl Pending {
             label: self.spec.label.clone(),
             since: self.asked.wall_clock,
             limit_seconds: self.spec.limits.wall().as_secs_f64(),
+            waiting: None,
         }
     }
 }

@@ -5,6 +5,7 @@ mod images;
 mod leftovers;
 mod overstay;
 mod owner;
+mod waiting;
 mod walls;
 
 use super::*;
