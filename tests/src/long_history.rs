@@ -114,6 +114,7 @@ pub fn record(number: u32, start: SystemTime) -> RunRecord {
         oom_kills: 0,
         image: image.into(),
         limits,
+        recorded: true,
     };
     let name = CLIENTS[model as usize % CLIENTS.len()];
     let client = Client { id: ClientId(1), name: name.into(), pid: Some(4711), program: Some("/usr/bin/agent".into()) };

@@ -8,6 +8,7 @@
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
 //! - `binary`: prints bytes that are not text on both streams.
+//! - `unrecorded`: the history does not take it.
 //! - `exit CODE`, `timeout`, `full`, `panic`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
@@ -21,6 +22,7 @@ use sandtray_core::budget::{Budget, Hold};
 use sandtray_core::engine::{Endpoint, EngineInfo, EngineState};
 use sandtray_core::error::RunError;
 use sandtray_core::event::{ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
+use sandtray_core::history::Trouble;
 use sandtray_core::ipc::door::Runs;
 use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
@@ -54,6 +56,7 @@ struct Inner {
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
     budget: Budget,
+    trouble: Mutex<Option<Trouble>>,
 }
 
 impl Default for Scripted {
@@ -246,6 +249,10 @@ impl Runs for Scripted {
         Ok(to_raw_value(&page).expect("JSON"))
     }
 
+    fn history_trouble(&self) -> Option<Trouble> {
+        self.0.trouble.lock().unwrap().clone()
+    }
+
     fn budget(&self) -> Budget {
         self.0.budget.clone()
     }
@@ -267,6 +274,7 @@ fn outcome(spec: &RunSpec) -> Outcome {
         oom_kills: 0,
         image: "scripted".into(),
         limits: spec.limits,
+        recorded: !spec.code.starts_with(b"unrecorded"),
     }
 }
 
@@ -305,6 +313,7 @@ pub fn live(run_id: RunId) -> LiveRun {
         language: Language::Python,
         client: "c".into(),
         label: None,
+        title: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,
     }

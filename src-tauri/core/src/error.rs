@@ -26,6 +26,9 @@ pub enum RunError {
     NoRoom { own: bool },
     #[error("Sandtray is shutting down.")]
     ShuttingDown,
+    /// A sentence, and the next step.
+    #[error("{message}")]
+    History { message: String, hint: String },
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
 }
@@ -73,6 +76,7 @@ impl RunError {
             Self::Image { .. } => "image_unavailable",
             Self::QueueFull { .. } | Self::NoRoom { .. } => "queue_full",
             Self::ShuttingDown => "shutting_down",
+            Self::History { .. } => "history_unavailable",
             Self::Internal(_) => "internal",
         }
     }
@@ -89,6 +93,7 @@ impl RunError {
             }
             Self::NoRoom { own: true } => Some("Read the replies of the calls before, then send this one again.".into()),
             Self::NoRoom { own: false } => Some("Try again in about 1 s.".into()),
+            Self::History { hint, .. } => Some(hint.clone()),
             Self::ShuttingDown => Some("Start Sandtray again and repeat the call.".into()),
         }
     }

@@ -104,6 +104,7 @@ pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked) -> Outcome {
         oom_kills: 0,
         image,
         limits: spec.limits,
+        recorded: true,
     }
 }
 
@@ -305,6 +306,7 @@ impl<'a> Run<'a> {
             oom_kills,
             image,
             limits: spec.limits,
+            recorded: true,
         })
     }
 

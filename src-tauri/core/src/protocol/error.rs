@@ -16,6 +16,7 @@
 //! | -32006 | `message_too_long` | the line was longer than a frame may be |
 //! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
 //! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
+//! | -32010 | `history_unavailable` | a run that could not be recorded, where the owner wants every run on record; a history that cannot be read |
 
 use serde::Serialize;
 
@@ -35,6 +36,7 @@ pub const TOO_MANY_CONNECTIONS: i32 = -32005;
 pub const MESSAGE_TOO_LONG: i32 = -32006;
 pub const NOT_STARTED: i32 = -32007;
 pub const REPLY_TOO_LARGE: i32 = -32008;
+pub const HISTORY_UNAVAILABLE: i32 = -32010;
 
 /// Names out of a client's message are quoted back to it, but not without bound.
 const MAX_QUOTE: usize = 64;
@@ -154,7 +156,7 @@ impl From<&RunError> for ErrorObject {
                 object.data.retry_after_seconds = Some(retry_after.as_millis().div_ceil(1000).max(1) as u64);
             }
             RunError::NoRoom { .. } => object.data.retry_after_seconds = Some(1),
-            RunError::Off | RunError::ShuttingDown | RunError::Internal(_) => {}
+            RunError::Off | RunError::ShuttingDown | RunError::History { .. } | RunError::Internal(_) => {}
         }
         object
     }
@@ -182,6 +184,7 @@ fn number(error: &RunError) -> i32 {
         RunError::Image { .. } => IMAGE_UNAVAILABLE,
         RunError::QueueFull { .. } | RunError::NoRoom { .. } => QUEUE_FULL,
         RunError::ShuttingDown => SHUTTING_DOWN,
+        RunError::History { .. } => HISTORY_UNAVAILABLE,
         RunError::Internal(_) => INTERNAL,
     }
 }

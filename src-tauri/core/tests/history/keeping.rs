@@ -10,7 +10,7 @@ use sandtray_core::settings::{HistorySettings, Keep};
 use super::{Folder, client, first_page, limits, minutes_ago, outcome, record_at, rich, spec};
 
 /// Pruning happens behind the answers; this waits for it, with a bound.
-async fn settled(history: &History, done: impl Fn(Stats) -> bool) -> Stats {
+pub(super) async fn settled(history: &History, done: impl Fn(Stats) -> bool) -> Stats {
     for _ in 0..1000 {
         let stats = history.stats().await.unwrap();
         if done(stats) {
