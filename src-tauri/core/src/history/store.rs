@@ -77,7 +77,8 @@ impl Store {
             let body = reading::body(&self.connection, seq, &row)?;
             self.index(seq, &RunRecord { row, body })?;
         }
-        Ok(())
+        // What was looked at is looked at once.
+        self.connection.execute_batch("PRAGMA shrink_memory")
     }
 
     /// Whether a small change can be written.
@@ -93,8 +94,8 @@ impl Store {
         &self.connection
     }
 
-    /// False where there is no such run. Afterwards its code and output are in no file of the history; single words of
-    /// its code are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
+    /// False where there is no such run. Afterwards its code, inputs and output are in no file of the history; single
+    /// words of them are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
     pub(super) fn delete(&mut self, id: RunId) -> rusqlite::Result<bool> {
         let seq: Option<i64> = self
             .connection
