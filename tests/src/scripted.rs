@@ -70,6 +70,7 @@ impl Scripted {
         Self(Arc::new(Inner {
             snapshot: watch::channel(snapshot()).0,
             live: Mutex::default(),
+            trouble: Mutex::default(),
             running: watch::channel(0).0,
             dropped: watch::channel(0).0,
             seen: Mutex::default(),

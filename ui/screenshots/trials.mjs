@@ -18,7 +18,10 @@ const hostileRow = { ...row, run_id: 'hostile', label: TRICKS, client: ATTACKS, 
 const hostileBody = {
   ...body,
   code: piece(TRICKS), stdout: piece(TRICKS), stderr: piece(TRICKS),
-  files_in: [{ name: NAME, size: 1 }],
+  inputs: [
+    { name: null, size: 9, kept: true, preview: { kind: 'text', text: TRICKS, cut: false } },
+    { name: NAME, size: 1, kept: true, preview: { kind: 'picture' } },
+  ],
   files: [
     { name: NAME, size: 3, preview: { kind: 'picture' } },
     { name: '../../etc/passwd', size: 3, preview: { kind: 'csv', text: `${ATTACKS.replaceAll('\n', ',')}\n=cmd(),2\n`, cut: false } },
@@ -42,7 +45,7 @@ const list = {
       errors: { stop_run: { code: 'internal', message: ATTACKS, hint: ATTACKS, faults: [] } },
     });
     await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'hostile' }));
-    for (const tab of ['Output', 'Code', 'Files', 'Details']) {
+    for (const tab of ['Output', 'Code', 'Inputs', 'Files', 'Details']) {
       await page.getByRole('tab', { name: tab }).click();
       await page.waitForTimeout(120);
     }
@@ -195,7 +198,7 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
+      const others = ['Code', 'Inputs', 'Inputs (1)', 'Inputs (2)', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
       const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }

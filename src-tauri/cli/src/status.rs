@@ -154,8 +154,10 @@ mod tests {
     #[test]
     fn a_history_that_cannot_be_written_is_told_and_one_that_can_is_not() {
         let engine = json!({ "state": "trouble", "message": "Down.", "hint": "Start it." });
-        let status = |history: Value| json!({ "capability": { "enabled": true }, "engine": engine, "history": history });
-        let trouble = json!({ "state": "trouble", "message": "3 runs were not recorded.", "hint": "Free some disk space." });
+        let status =
+            |history: Value| json!({ "capability": { "enabled": true }, "engine": engine, "history": history });
+        let trouble =
+            json!({ "state": "trouble", "message": "3 runs were not recorded.", "hint": "Free some disk space." });
         let told = text(&status(trouble), 0);
         assert_eq!(told, "Running code is on.\nDown.\nStart it.\n3 runs were not recorded.\nFree some disk space.\n");
         assert_eq!(text(&status(json!({ "state": "ready" })), 0), "Running code is on.\nDown.\nStart it.\n");

@@ -38,6 +38,9 @@ impl Recorder for HistoryRecorder {
 fn refusal(trouble: &Trouble) -> RunError {
     let message =
         format!("The run was not started: {}, and the owner wants every run on record.", trouble.why.sentence());
-    let hint = format!("{} Or the owner lets runs start that cannot be recorded: `history.required` in the settings.", trouble.why.hint());
+    let hint = format!(
+        "{} Or the owner lets runs start that cannot be recorded: `history.required` in the settings.",
+        trouble.why.hint()
+    );
     RunError::History { message, hint }
 }

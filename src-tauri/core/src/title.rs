@@ -55,8 +55,26 @@ fn docstring<'a>(line: &'a str, next: Option<&'a str>) -> Option<&'a str> {
 /// Said to a tool and not to a reader.
 fn is_directive(line: &str, words: &str) -> bool {
     let tools = [
-        "-*-", "coding:", "coding=", "vim:", "type:", "noqa", "pylint", "flake8", "mypy", "ruff", "pragma", "shellcheck",
-        "eslint", "prettier", "@ts-", "@flow", "+build", "/ script", "use strict", "SPDX-",
+        "-*-",
+        "coding:",
+        "coding=",
+        "vim:",
+        "type:",
+        "noqa",
+        "pylint",
+        "flake8",
+        "mypy",
+        "ruff",
+        "pragma",
+        "shellcheck",
+        "eslint",
+        "prettier",
+        "@ts-",
+        "@flow",
+        "+build",
+        "/ script",
+        "use strict",
+        "SPDX-",
     ];
     line.starts_with("#!") || line.starts_with("//go:") || tools.iter().any(|tool| words.starts_with(tool))
 }
@@ -70,7 +88,9 @@ fn is_preamble(language: Language, line: &str) -> bool {
         Language::Go => &["package ", "import ", "\"", ")", "func main()", "//", "/*", "*"],
         Language::Rust => &["use ", "extern ", "#![", "#[", "fn main()", "//", "/*", "*"],
     };
-    starts.iter().any(|start| line.starts_with(start)) || (language == Language::Javascript && is_require(line)) || !has_words(line)
+    starts.iter().any(|start| line.starts_with(start))
+        || (language == Language::Javascript && is_require(line))
+        || !has_words(line)
 }
 
 fn is_require(line: &str) -> bool {
@@ -111,7 +131,11 @@ mod tests {
             ("javascript", "'use strict';\nconst fs = require('fs');\nconsole.log(1)", "console.log(1)"),
             ("javascript", "/**\n * Parse the log.\n */\nx()", "Parse the log."),
             ("javascript", "// eslint-disable\n/* Sort */ x()", "Sort"),
-            ("go", "//go:build linux\npackage main\nimport (\n\t\"fmt\"\n)\nfunc main() {\nfmt.Println(1)\n}", "fmt.Println(1)"),
+            (
+                "go",
+                "//go:build linux\npackage main\nimport (\n\t\"fmt\"\n)\nfunc main() {\nfmt.Println(1)\n}",
+                "fmt.Println(1)",
+            ),
             ("rust", "#![allow(x)]\nuse std::fs;\n/// Reads it.\nfn main() {}", "Reads it."),
         ] {
             assert_eq!(title(language, code).as_deref(), Some(expected), "{code}");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandtray_core::error::RunError;
 use bytes::Bytes;
+use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Cursor, FileIn, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
 use sandtray_core::protocol::own_name::OWN_NAME;
@@ -25,6 +25,8 @@ use crate::dto::{detail, present};
 use crate::link::ReturnedFile;
 use crate::thumbnail::Want;
 
+/// Of a run whose program was given up for want of disk.
+pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was given up when the disk was full.";
 /// What is refused is refused by then; a run that still waits is on its way.
 const REFUSAL: Duration = Duration::from_millis(200);
 
@@ -94,7 +96,8 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
 
 /// For the window, which asks its owner where to put it.
 pub(super) async fn returned_file(app: &App, run: &str, side: Side) -> Answer<ReturnedFile> {
-    let bytes = kept(&app.desk.here()?, run_id(run)?, side).await?;
+    let here = app.desk.here()?;
+    let bytes = kept(&here, run_id(run)?, side).await?;
     Ok(ReturnedFile { base64: STANDARD.encode(&bytes) })
 }
 
@@ -117,7 +120,8 @@ fn request(record: &RunRecord) -> Answer<RunRequest> {
     let RunRecord { row, body } = record;
     let cannot = |why: &str| CommandError::new("cannot_run_again", format!("It can\u{2019}t be run again: {why}."));
     let Some(body) = body else {
-        return Err(cannot(if row.given_up { "its program was given up when the disk was full" } else { "its program was not kept" }));
+        let given_up = CommandError::new("cannot_run_again", GIVEN_UP);
+        return Err(if row.given_up { given_up } else { cannot("its program was not kept") });
     };
     if !body.has_inputs() {
         return Err(cannot("what came in with it was not kept"));
@@ -162,7 +166,7 @@ mod tests {
         RunRequest {
             language: "shell".parse().unwrap(),
             code: "cat in".into(),
-            files: vec![GivenFile { name: "in".into(), bytes: "a\xff".into() }],
+            files: vec![GivenFile { name: "in".into(), bytes: b"a\xff".to_vec().into() }],
             stdin: "stdin".into(),
             limits: GivenLimits { seconds: Some(1.5), memory_mb: Some(64.0), cpus: Some(0.25) },
             overflow: Overflow::Truncate,

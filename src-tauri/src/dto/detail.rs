@@ -180,7 +180,8 @@ mod tests {
             FileIn { name: "old".into(), size: 7, bytes: None },
         ];
         let body = history::Body { stdin: Some("in".into()), files_in, ..history::Body::default() };
-        let input = |name: Option<&str>, size, kept, preview| InputView { name: name.map(str::to_owned), size, kept, preview };
+        let input =
+            |name: Option<&str>, size, kept, preview| InputView { name: name.map(str::to_owned), size, kept, preview };
         assert_eq!(
             super::body(body.clone(), 2).inputs,
             [

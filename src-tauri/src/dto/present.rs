@@ -9,7 +9,8 @@ use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
 use super::snapshot::{
-    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
+    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView, TroubleKind,
+    TroubleView,
 };
 
 pub fn engine(state: &EngineState) -> EngineView {
@@ -110,7 +111,12 @@ pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
         history::Why::DiskFull => format!("Disk full: {what}"),
         history::Why::NotUsable { .. } => "The history can\u{2019}t be written".into(),
     };
-    HistoryTroubleView { short, message: trouble.to_string(), hint: trouble.why.hint().into(), records: trouble.records }
+    HistoryTroubleView {
+        short,
+        message: trouble.to_string(),
+        hint: trouble.why.hint().into(),
+        records: trouble.records,
+    }
 }
 
 pub fn live(run: &event::LiveRun) -> LiveRunView {

@@ -7,6 +7,8 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod hoarding;
 mod killing;
 mod leftovers;

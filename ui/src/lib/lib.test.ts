@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import * as format from './format';
 import type { OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { copiedWords, diskUsed, faultSentence, headline, shortDigest, troubleTitle, verdictSentence, verdictWord } from './words';
+import { copiedWords, diskUsed, ENDINGS, faultSentence, headline, runTitle, shortDigest, troubleTitle, verdictSentence, verdictWord } from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -78,7 +78,7 @@ const base: OwnerSnapshot = {
   enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
@@ -140,5 +140,19 @@ describe('words', () => {
     expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
     expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
     expect(verdictWord('of another version')).toBe('Didn’t run');
+  });
+
+  it('name every way a run may end, each once and each with words of its own', () => {
+    const words = ENDINGS.map(verdictWord);
+    expect(new Set(words).size).toBe(ENDINGS.length);
+    expect(words).not.toContain(verdictWord('of another version'));
+    expect(words).toContain('Turned off');
+  });
+
+  it('call a run by its label, its program or its language', () => {
+    const run = { label: null, title: null, language: 'python' };
+    expect(runTitle({ ...run, label: ' a label ', title: 'words' })).toBe('a label');
+    expect(runTitle({ ...run, label: ' ', title: 'Sum the sales' })).toBe('Sum the sales');
+    expect(runTitle(run)).toBe('Python program');
   });
 });

@@ -41,8 +41,11 @@ pub(crate) async fn show(args: Args, json: bool) -> Result<ExitCode, Failure> {
     let file = Paths::of_user().map_err(|error| Failure::new(error.to_string()))?.history_file();
     let id = args.run;
     let read = tokio::task::spawn_blocking(move || read_record(&file, id)).await;
-    let found = read.map_err(|error| Failure::new(error.to_string()))?.map_err(|error| Failure::new(error.to_string()))?;
-    let record = found.ok_or_else(|| Failure::with_hint("The history has no such run.", "`sandtray history` lists those that it has."))?;
+    let found =
+        read.map_err(|error| Failure::new(error.to_string()))?.map_err(|error| Failure::new(error.to_string()))?;
+    let record = found.ok_or_else(|| {
+        Failure::with_hint("The history has no such run.", "`sandtray history` lists those that it has.")
+    })?;
     let text = if json {
         format!("{}\n", terminal::json(&whole(&record)))
     } else {
@@ -92,9 +95,20 @@ fn whole(record: &RunRecord) -> Value {
     let mut value = json!(record.row);
     value["title"] = json!(record.row.title);
     value["overflow"] = json!(record.row.overflow);
-    value["kept"] = json!(if record.body.is_some() { "everything" } else if record.row.given_up { "given_up" } else { "metrics" });
+    value["kept"] = json!(if record.body.is_some() {
+        "everything"
+    } else if record.row.given_up {
+        "given_up"
+    } else {
+        "metrics"
+    });
     let Some(body) = &record.body else { return value };
-    for (name, bytes) in [("code", Some(&body.code)), ("stdin", body.stdin.as_ref()), ("stdout", Some(&body.stdout)), ("stderr", Some(&body.stderr))] {
+    for (name, bytes) in [
+        ("code", Some(&body.code)),
+        ("stdin", body.stdin.as_ref()),
+        ("stdout", Some(&body.stdout)),
+        ("stderr", Some(&body.stderr)),
+    ] {
         value[name] = json!(bytes.map(|bytes: &Bytes| content(bytes)));
     }
     value["files"] = files_out(body);
@@ -121,9 +135,14 @@ fn text(record: &RunRecord, now: u64) -> String {
     facts.push(("Memory", row.memory_bytes.map_or_else(|| "-".into(), bytes)));
     facts.push(("Code", bytes(row.code_bytes)));
     facts.push(("Printed", format!("{}, and {} of errors", bytes(row.stdout.produced), bytes(row.stderr.produced))));
-    let mut out = table(&facts.into_iter().map(|(name, value)| vec![name.to_owned(), plain(&value)]).collect::<Vec<_>>());
+    let mut out =
+        table(&facts.into_iter().map(|(name, value)| vec![name.to_owned(), plain(&value)]).collect::<Vec<_>>());
     let Some(body) = body else {
-        out.push_str(if row.given_up { "\nIts code, inputs and output were given up when the disk was full.\n" } else { "\nOnly figures were kept of it.\n" });
+        out.push_str(if row.given_up {
+            "\nIts code, inputs and output were given up when the disk was full.\n"
+        } else {
+            "\nOnly figures were kept of it.\n"
+        });
         return out;
     };
     let stdin = (row.stdin_bytes > 0).then(|| line("(stdin)", row.stdin_bytes, body.stdin.is_some()));

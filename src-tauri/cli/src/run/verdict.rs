@@ -30,7 +30,10 @@ pub(super) fn say(sentence: &str) {
 }
 
 fn sentences(result: &Value, saving: bool) -> Vec<String> {
-    [verdict(result), files(result, saving), skipped(result), left_behind(result), unrecorded(result)].into_iter().flatten().collect()
+    [verdict(result), files(result, saving), skipped(result), left_behind(result), unrecorded(result)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn verdict(result: &Value) -> Option<String> {

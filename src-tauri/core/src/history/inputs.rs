@@ -36,9 +36,11 @@ fn shared(transaction: &Transaction<'_>, bytes: &Bytes) -> rusqlite::Result<i64>
     if let Some(id) = known {
         return Ok(id);
     }
-    transaction
-        .prepare_cached("INSERT INTO content (sha256, size, bytes) VALUES (?1, ?2, ?3)")?
-        .execute(params![&digest[..], signed(bytes.len() as u64), &bytes[..]])?;
+    transaction.prepare_cached("INSERT INTO content (sha256, size, bytes) VALUES (?1, ?2, ?3)")?.execute(params![
+        &digest[..],
+        signed(bytes.len() as u64),
+        &bytes[..]
+    ])?;
     Ok(transaction.last_insert_rowid())
 }
 

@@ -38,8 +38,8 @@ use rusqlite::Connection;
 use worker::{Answer, Command, News, Worker};
 
 pub use record::{
-    Body, Cursor, FileFigure, FileIn, FileOut, HistoryQuery, MAX_PAGE, NotACursor, Page, RunRecord, RunRow, Side, Stats,
-    StreamFigure,
+    Body, Cursor, FileFigure, FileIn, FileOut, HistoryQuery, MAX_PAGE, NotACursor, Page, RunRecord, RunRow, Side,
+    Stats, StreamFigure,
 };
 pub use trouble::{Trouble, Why};
 
@@ -270,12 +270,7 @@ pub fn read_record(path: &Path, id: RunId) -> Result<Option<RunRecord>, HistoryE
 }
 
 /// The runtime is for waiting with a bound, nothing else.
-fn start(
-    path: PathBuf,
-    settings: &HistorySettings,
-    readers: Readers,
-    news: News,
-) -> Result<Worker, HistoryError> {
+fn start(path: PathBuf, settings: &HistorySettings, readers: Readers, news: News) -> Result<Worker, HistoryError> {
     let waits = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(HistoryError::Thread)?;
     Worker::open(path, settings, readers, waits, news)
 }

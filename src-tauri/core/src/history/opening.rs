@@ -16,7 +16,10 @@ const MAX_SET_ASIDE: u32 = 5;
 
 impl Worker {
     /// Does `work`. Where that meets damage, the file is set aside and the work is done once more, on a new one.
-    pub(super) fn with<T>(&mut self, mut work: impl FnMut(&mut Store) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
+    pub(super) fn with<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Store) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
         match work(self.opened()?) {
             Err(error) if is_damage(&error) => {
                 self.set_aside(format!("it is damaged ({error})"))?;

@@ -30,10 +30,13 @@ impl Worker {
         match &written {
             Ok(_) => self.recorded(),
             // The run is there already.
-            Err(HistoryError::Sql(error)) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
+            Err(HistoryError::Sql(error))
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
             Err(error) => {
                 tracing::error!(run = %record.row.run_id, %error, "a run could not be recorded");
-                self.trouble(why(error), |trouble| (trouble.unrecorded, trouble.records) = (trouble.unrecorded + 1, false));
+                self.trouble(why(error), |trouble| {
+                    (trouble.unrecorded, trouble.records) = (trouble.unrecorded + 1, false)
+                });
             }
         }
         written

@@ -108,12 +108,10 @@ impl Store {
     }
 
     pub(super) fn stats(&self) -> rusqlite::Result<Stats> {
-        self.connection
-            .prepare_cached("SELECT runs, bytes, inputs FROM total")?
-            .query_row([], |found| {
-                let number = |column| found.get(column).map(unsigned);
-                Ok(Stats { runs: number(0)?, bytes: number(1)?, inputs: number(2)? })
-            })
+        self.connection.prepare_cached("SELECT runs, bytes, inputs FROM total")?.query_row([], |found| {
+            let number = |column| found.get(column).map(unsigned);
+            Ok(Stats { runs: number(0)?, bytes: number(1)?, inputs: number(2)? })
+        })
     }
 
     pub(super) fn oldest(&self, count: u32) -> rusqlite::Result<Vec<Kept>> {
@@ -144,7 +142,9 @@ impl Store {
         for table in ["body", "file", "input"] {
             transaction.prepare_cached(&format!("DELETE FROM {table} WHERE seq = ?1"))?.execute([seq])?;
         }
-        transaction.prepare_cached("UPDATE run SET given_up = 1, bytes = bytes - ?2 WHERE seq = ?1")?.execute([seq, own])?;
+        transaction
+            .prepare_cached("UPDATE run SET given_up = 1, bytes = bytes - ?2 WHERE seq = ?1")?
+            .execute([seq, own])?;
         count(&transaction, 0, -own)?;
         transaction.commit()?;
         Ok(Some(unsigned(own) + inputs))
@@ -152,7 +152,11 @@ impl Store {
 
     /// Whether what is removed is overwritten, which takes as much disk again until the log is written back.
     pub(super) fn overwrite_removed(&self, overwrite: bool) -> rusqlite::Result<()> {
-        self.connection.execute_batch(if overwrite { "PRAGMA secure_delete = ON" } else { "PRAGMA secure_delete = FAST" })
+        self.connection.execute_batch(if overwrite {
+            "PRAGMA secure_delete = ON"
+        } else {
+            "PRAGMA secure_delete = FAST"
+        })
     }
 
     /// In one transaction.
@@ -230,7 +234,8 @@ pub(super) enum Checkpoint {
 /// Bytes that a record adds to the log, about: the worker's measure for the next checkpoint.
 pub(super) fn weight(record: &RunRecord) -> u64 {
     let body = record.body.iter();
-    let inputs = body.flat_map(|body| body.stdin.iter().chain(body.files_in.iter().filter_map(|file| file.bytes.as_ref())));
+    let inputs =
+        body.flat_map(|body| body.stdin.iter().chain(body.files_in.iter().filter_map(|file| file.bytes.as_ref())));
     footprint(record, None) + inputs.map(|bytes| bytes.len() as u64).sum::<u64>() + 8 * PAGE_BYTES
 }
 
@@ -277,7 +282,8 @@ fn count(transaction: &Transaction<'_>, runs: i64, bytes: i64) -> rusqlite::Resu
 /// What counts towards the owner's limit of bytes, without the inputs: those are counted as they are put there.
 fn footprint(record: &RunRecord, names: Option<&str>) -> u64 {
     let row = &record.row;
-    let texts = [row.client_program.as_deref(), row.label.as_deref(), row.title.as_deref(), row.error.as_deref(), names];
+    let texts =
+        [row.client_program.as_deref(), row.label.as_deref(), row.title.as_deref(), row.error.as_deref(), names];
     let texts: usize = texts.into_iter().flatten().map(str::len).sum();
     let body = record.body.as_ref().map_or(0, |body| {
         let files: usize = body.files_out.iter().map(|file| file.name.len() + file.bytes.len()).sum();

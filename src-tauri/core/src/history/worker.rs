@@ -201,7 +201,8 @@ impl Worker {
             (Err(mpsc::error::TryRecvError::Empty), Tidy::More) => return Next::Tidy,
             (Err(mpsc::error::TryRecvError::Empty), Tidy::Done) => {}
         }
-        let wait = match (self.unwritten > CHECKPOINT_BYTES && self.turn.is_none(), self.reserved && !self.in_trouble()) {
+        let wait = match (self.unwritten > CHECKPOINT_BYTES && self.turn.is_none(), self.reserved && !self.in_trouble())
+        {
             (true, _) => QUIET,
             (false, false) => RESERVE_EVERY,
             (false, true) => IDLE,

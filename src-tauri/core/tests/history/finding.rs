@@ -66,7 +66,10 @@ async fn a_run_that_was_recorded_last_before_a_crash_can_be_searched_for_too() {
     let history = folder.open().await;
     for word in ["first", "second"] {
         let answered = Outcome { stdout: captured(format!("{word}output").into_bytes()), ..outcome() };
-        history.record(RunRecord::of(&spec("x"), &client(), minutes_ago(1), Ok(&answered), Keep::Everything)).await.unwrap();
+        history
+            .record(RunRecord::of(&spec("x"), &client(), minutes_ago(1), Ok(&answered), Keep::Everything))
+            .await
+            .unwrap();
     }
     history.close().await.unwrap();
     let connection = Connection::open(folder.file()).unwrap();

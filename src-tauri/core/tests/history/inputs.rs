@@ -45,7 +45,8 @@ fn counted(folder: &Folder) -> [(i64, i64); 2] {
 async fn inputs_come_back_byte_for_byte_and_one_by_one() {
     let folder = Folder::new();
     let history = folder.open().await;
-    let files = [("z.bin", Bytes::from_static(b"\xff\0")), ("a/long", long(1)), ("empty", Bytes::new()), ("same", long(1))];
+    let files =
+        [("z.bin", Bytes::from_static(b"\xff\0")), ("a/long", long(1)), ("empty", Bytes::new()), ("same", long(1))];
     let record = given(1, &files, long(2));
     history.record(record.clone()).await.unwrap();
     assert_eq!(history.get(record.row.run_id).await.unwrap().as_ref(), Some(&record));
@@ -92,7 +93,10 @@ async fn inputs_count_and_are_pruned_with_their_runs() {
     // A content of the older half, one of the newer half, and one of their own.
     let data = |number: u8| long(if number < 10 { 100 } else { 101 });
     for number in 0..20_u8 {
-        history.record(given(100 - u64::from(number), &[("own", long(number)), ("data", data(number))], Bytes::new())).await.unwrap();
+        history
+            .record(given(100 - u64::from(number), &[("own", long(number)), ("data", data(number))], Bytes::new()))
+            .await
+            .unwrap();
     }
     let fits = |stats: Stats| stats.bytes <= 1 << 20;
     super::keeping::settled(&history, fits).await;
