@@ -92,6 +92,11 @@ impl Scripted {
         until(self.0.dropped.subscribe(), count).await;
     }
 
+    /// From now on the history cannot be written.
+    pub fn history_in_trouble(&self, trouble: Trouble) {
+        *self.0.trouble.lock().unwrap() = Some(trouble);
+    }
+
     pub fn dropped(&self) -> usize {
         *self.0.dropped.borrow()
     }
@@ -150,7 +155,7 @@ impl Scripted {
                 }
                 outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
             }
-            "early" => {}
+            "early" | "unrecorded" => {}
             "hold" | "late" | "wait" | "sleep" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;

@@ -128,6 +128,7 @@ const PLACES: &[(&str, &[&str], &[&str])] = &[
         &["std::fs", "tokio::fs", "rustix::fs", "File::open", "File::create", "OpenOptions"],
         &[
             "disk.rs",
+            "history/reserve.rs",
             "history/schema.rs",
             "history/worker.rs",
             "instance.rs",

@@ -18,7 +18,7 @@ fn prints(kilobytes: usize) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_runs_on_a_full_disk_are_each_recorded_or_told() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::over(&folder, 16);
+    let disk = SmallDisk::over(&folder, 40);
     let rig = Rig::start_in(folder, |_| ()).await;
     let mut agent = rig.agent().await;
     for _ in 0..40 {
@@ -30,7 +30,7 @@ async fn sixty_runs_on_a_full_disk_are_each_recorded_or_told() {
         std::fs::read_dir(rig.folder().join("data")).is_ok_and(|files| {
             files.flatten().any(|file| {
                 file.file_name() == "history.sqlite-reserve"
-                    && file.metadata().is_ok_and(|found| found.len() == 4 << 20)
+                    && file.metadata().is_ok_and(|found| found.len() == 16 << 20)
             })
         })
     })
@@ -93,7 +93,7 @@ async fn until_unrecorded(rig: &Rig, disk: &SmallDisk) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_cannot_be_recorded_is_told_to_client_and_owner() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::over(&folder, 12);
+    let disk = SmallDisk::over(&folder, 32);
     let rig = Rig::start_in(folder, |_| ()).await;
     assert_eq!(until_unrecorded(&rig, &disk).await["stdout"], "out\n");
     let mut agent = rig.agent().await;
@@ -118,7 +118,7 @@ async fn a_run_that_cannot_be_recorded_is_told_to_client_and_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_every_run_must_be_on_record_none_starts_that_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
-    let disk = SmallDisk::over(&folder, 12);
+    let disk = SmallDisk::over(&folder, 32);
     let rig = Rig::start_in(folder, |settings| settings.history.required = true).await;
     // The one during which the disk was found full has run.
     until_unrecorded(&rig, &disk).await;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::disk;
 
 const SUFFIX: &str = "-reserve";
-/// Enough for the log of what is removed in one step.
-const BYTES: u64 = 4 << 20;
+/// More than the log holds that is not in the database yet, which has to grow by that before the log can be begun anew:
+/// see `LOG_BYTES` of the worker.
+const BYTES: u64 = 16 << 20;
 /// Room beyond it without which it is not made: the disk is to be used by others too.
 const BEYOND: u64 = 1 << 20;
 pub(super) const WANTED: u64 = BYTES + BEYOND;

@@ -13,6 +13,9 @@ use crate::disk;
 
 /// Below this much free disk an error of the system is for want of room.
 const NO_ROOM: u64 = 64 << 10;
+/// Of the room that is left, what the log may need. The database grows by no more than the rest: else what is in the
+/// log could not be written back, and the log not be begun anew.
+const LOG_ROOM: u64 = 4 << 20;
 /// Made beside what a record needs, so that not every record begins with this.
 const SLACK: u64 = 256 << 10;
 /// Runs given up for one record.
@@ -88,6 +91,7 @@ impl Worker {
         self.reserve.give();
         // The log can be begun anew, over itself, only while it is not read.
         let _alone = self.alone();
+        let path = self.path.clone();
         let Ok(store) = self.opened() else { return 0 };
         let (mut runs, mut bytes) = (0, 0);
         // What is in the log already moves into the database, and leaves its room to what is written next.
@@ -100,7 +104,8 @@ impl Worker {
             }
             store.checkpoint(Checkpoint::Restart)
         });
-        let tried = store.overwrite_removed(true).and(tried);
+        let room = disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM);
+        let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(room)));
         self.unwritten = 0;
         if runs > 0 {
             tracing::warn!(runs, bytes, "the disk is full: of old runs only the figures are kept");
@@ -151,7 +156,9 @@ impl Worker {
         let over = match known {
             None => return,
             Some(Why::DiskFull) if !self.reserved => return,
-            Some(Why::DiskFull | Why::NotUsable { .. }) => self.with(|store| store.touch()),
+            Some(Why::DiskFull | Why::NotUsable { .. }) => {
+                self.with(|store| store.bound_growth(None).and(store.touch()))
+            }
         };
         match over.map_err(|error| self.understood(error)) {
             Ok(()) => {

@@ -23,6 +23,8 @@ const ROW_BYTES: u64 = 512;
 const INDEX_LOOK: u32 = 1000;
 
 const PAGE_BYTES: u64 = 4096;
+/// SQLite's own bound.
+const MAX_PAGES: u64 = 4_294_967_294;
 /// Free pages are given back to the disk once there are this many, and once they are a quarter of the file.
 const FREE_PAGES: u64 = 4096;
 /// Pages given back in one step.
@@ -206,6 +208,18 @@ impl Store {
     fn merge_pages(&self, pages: i32) -> rusqlite::Result<()> {
         self.connection.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?.execute([pages])?;
         Ok(())
+    }
+
+    /// By how many bytes the database may grow from now on.
+    pub(super) fn bound_growth(&self, bytes: Option<u64>) -> rusqlite::Result<()> {
+        let pages = match bytes {
+            None => MAX_PAGES,
+            Some(bytes) => {
+                let now: i64 = self.connection.query_row("PRAGMA page_count", [], |found| found.get(0))?;
+                MAX_PAGES.min(unsigned(now) + bytes / PAGE_BYTES)
+            }
+        };
+        self.connection.execute_batch(&format!("PRAGMA max_page_count = {pages}"))
     }
 
     pub(super) fn checkpoint(&self, how: Checkpoint) -> rusqlite::Result<()> {

@@ -26,6 +26,8 @@ const CHECKPOINT_BYTES: u64 = 2 << 20;
 /// Bytes written since the last checkpoint, before the next list waits for one: while lists are read the log only
 /// grows.
 const LOG_BYTES: u64 = 8 << 20;
+/// The same where there is no room for a longer log.
+const SHORT_LOG_BYTES: u64 = 512 << 10;
 /// Bytes written since the last checkpoint, before lists under way are ended for one.
 const LONGEST_LOG_BYTES: u64 = 32 << 20;
 /// Commands in a row, before a step of tidying runs even though more commands wait.
@@ -178,7 +180,8 @@ impl Worker {
                 }
                 Next::Ended => break,
             }
-            if self.unwritten > LOG_BYTES {
+            let most = if self.in_trouble() { SHORT_LOG_BYTES } else { LOG_BYTES };
+            if self.unwritten > most {
                 self.ask_for_turn();
             }
             if self.unwritten > LONGEST_LOG_BYTES {
