@@ -57,6 +57,9 @@ pub struct LiveRun {
     pub language: Language,
     pub client: String,
     pub label: Option<String>,
+    /// A few words of its program where there is no label: for the owner alone.
+    #[serde(skip)]
+    pub title: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,
     /// Wall time that the program may take.

@@ -84,6 +84,7 @@ impl From<RunError> for CommandError {
             RunError::ContainerRemoved => {
                 said(error.to_string()).hint("Another program on this computer removes containers. Run it again.")
             }
+            RunError::History { hint, .. } => said(error.to_string()).hint(hint),
             RunError::Internal(_) => said(error.to_string()),
         }
     }

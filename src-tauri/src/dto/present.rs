@@ -8,7 +8,9 @@ use sandtray_core::settings::is_pinned;
 use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
-use super::snapshot::{EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView};
+use super::snapshot::{
+    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView,
+};
 use crate::remedy::{self, system::System};
 
 pub fn engine(state: &EngineState) -> EngineView {
@@ -81,12 +83,28 @@ fn walled_off(wall: &str) -> ImageStateView {
     }
 }
 
+/// While runs cannot be recorded, or not whole.
+pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
+    let what = if trouble.records { "old output is given up" } else { "runs aren\u{2019}t recorded" };
+    let short = match &trouble.why {
+        history::Why::DiskFull => format!("Disk full: {what}"),
+        history::Why::NotUsable { .. } => "The history can\u{2019}t be written".into(),
+    };
+    HistoryTroubleView {
+        short,
+        message: trouble.to_string(),
+        hint: trouble.why.hint().into(),
+        records: trouble.records,
+    }
+}
+
 pub fn live(run: &event::LiveRun) -> LiveRunView {
     LiveRunView {
         run_id: run.run_id.to_string(),
         language: run.language,
         client: run.client.clone(),
         label: run.label.clone(),
+        title: run.title.clone(),
         started_ms: to_millis(run.since),
         limit_seconds: run.limit_seconds,
         waiting: run.waiting,
@@ -104,6 +122,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         client_program: row.client_program,
         language: row.language,
         label: row.label,
+        title: row.title,
         status: row.status,
         ended_by: row.ended_by,
         error,
@@ -124,6 +143,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
+        given_up: row.given_up,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
+use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
 use crate::text::plain;
@@ -18,6 +19,8 @@ pub(crate) enum Notice {
     PullFailed { image: String, message: String },
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
+    HistoryLost { message: String, hint: String },
+    HistoryBack,
     RunKilled { title: &'static str, client: String, why: Why },
     RunCutOff { title: &'static str, client: String, sentence: String },
     NewClient { client: String, program: Option<String> },
@@ -61,12 +64,25 @@ impl Notice {
         }
     }
 
+    /// Said once: when runs cease to be recorded, and when they are again.
+    pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
+        match (was_told, now) {
+            (false, Some(trouble)) if !trouble.records => {
+                Some(Self::HistoryLost { message: trouble.to_string(), hint: trouble.why.hint().into() })
+            }
+            (true, None) => Some(Self::HistoryBack),
+            (false, Some(_) | None) | (true, Some(_)) => None,
+        }
+    }
+
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
             Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::HistoryLost { .. } => "Runs are not recorded".into(),
+            Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
             Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
@@ -83,7 +99,8 @@ impl Notice {
         match self {
             Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
             Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
-            Self::EngineLost { message, hint } => format!("{message} {hint}"),
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => format!("{message} {hint}"),
+            Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
             Self::RunKilled { title, client, why } => {
                 let why = match why {
@@ -135,6 +152,8 @@ impl Notice {
             Self::PullFailed { .. } => Kind::PullFailed,
             Self::EngineLost { .. } => Kind::EngineLost,
             Self::EngineBack { .. } => Kind::EngineBack,
+            Self::HistoryLost { .. } => Kind::HistoryLost,
+            Self::HistoryBack => Kind::HistoryBack,
             Self::RunKilled { .. } => Kind::RunKilled,
             Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
@@ -154,6 +173,8 @@ enum Kind {
     PullFailed,
     EngineLost,
     EngineBack,
+    HistoryLost,
+    HistoryBack,
     RunKilled,
     RunCutOff,
     NewClient,

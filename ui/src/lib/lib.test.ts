@@ -4,7 +4,8 @@ import * as format from './format';
 import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import {
-  copiedWords, diskUsed, elapsedOf, faultSentence, headline, quitSentence, shortDigest, verdictSentence, verdictWord, waitingSentence, waitingWord,
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, quitSentence, runTitle, shortDigest, verdictSentence, verdictWord,
+  waitingSentence, waitingWord,
 } from './words';
 
 // With plain spaces, to be read here.
@@ -80,7 +81,7 @@ const base: OwnerSnapshot = {
   enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
@@ -175,5 +176,19 @@ describe('words', () => {
     expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
     expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
     expect(verdictWord('of another version')).toBe('Didn’t run');
+  });
+
+  it('name every way a run may end, each once and each with words of its own', () => {
+    const words = ENDINGS.map(verdictWord);
+    expect(new Set(words).size).toBe(ENDINGS.length);
+    expect(words).not.toContain(verdictWord('of another version'));
+    expect(words).toContain('Turned off');
+  });
+
+  it('call a run by its label, its program or its language', () => {
+    const run = { label: null, title: null, language: 'python' };
+    expect(runTitle({ ...run, label: ' a label ', title: 'words' })).toBe('a label');
+    expect(runTitle({ ...run, label: ' ', title: 'Sum the sales' })).toBe('Sum the sales');
+    expect(runTitle(run)).toBe('Python program');
   });
 });

@@ -174,7 +174,15 @@ const REFUSALS: Record<string, string> = {
   queue_full: 'Too many waiting',
   shutting_down: 'Shutting down',
   internal: 'Internal error',
+  interrupted: 'Cut off',
 };
+
+/** How a run in the history may have ended, each once: the verdicts, and what keeps a run from happening. */
+export const ENDINGS: string[] = [
+  ...new Set([
+    ...Object.keys(VERDICTS), 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
+  ]),
+];
 
 export function verdictWord(status: string): string {
   return isStatus(status) ? VERDICTS[status].word : (REFUSALS[status] ?? 'Didn’t run');
@@ -203,9 +211,9 @@ export function elapsedOf(run: LiveRunView, nowMs: number): number {
   return Math.min(run.limit_seconds, Math.max(0, (nowMs - run.started_ms) / 1000));
 }
 
-/** What a row in a list is called. */
-export function runTitle(run: { label: string | null; language: string }): string {
-  return run.label?.trim() || `${languageTitle(run.language)} program`;
+/** What a run is called, wherever it is named: its label, or a few words of its program. */
+export function runTitle(run: { label: string | null; title: string | null; language: string }): string {
+  return run.label?.trim() || run.title?.trim() || `${languageTitle(run.language)} program`;
 }
 
 /** The first digits of `sha256:...`, enough to tell two images apart. */

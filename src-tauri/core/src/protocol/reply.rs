@@ -45,6 +45,9 @@ pub struct RunReply<'a> {
     limits: LimitsInForce,
     #[serde(skip_serializing_if = "is_zero")]
     oom_kills: u32,
+    /// Left out where the history has the run, as it should.
+    #[serde(skip_serializing_if = "is_true")]
+    recorded: bool,
 }
 
 impl<'a> RunReply<'a> {
@@ -72,6 +75,7 @@ impl<'a> RunReply<'a> {
             image: &outcome.image,
             limits: LimitsInForce::from(&outcome.limits),
             oom_kills: outcome.oom_kills,
+            recorded: outcome.recorded,
         }
     }
 }
@@ -147,6 +151,10 @@ impl From<&Limits> for LimitsInForce {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_true(holds: &bool) -> bool {
+    *holds
 }
 
 /// Name to content, in the form that `files` of the next call takes.
@@ -317,6 +325,7 @@ mod tests {
             oom_kills: u32::MAX,
             image: "i".repeat(600),
             limits,
+            recorded: false,
         }
     }
 

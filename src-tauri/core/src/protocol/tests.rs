@@ -269,6 +269,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python@sha256:1".into(),
         limits: Settings::default().limits(),
+        recorded: true,
     }
 }
 

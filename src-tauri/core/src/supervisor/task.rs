@@ -89,7 +89,12 @@ pub(super) struct RunTask {
 impl RunTask {
     pub(super) async fn run(mut self) -> Done {
         let run = self.pending.spec.id;
-        let result = match self.perform().await {
+        let recorder = Arc::clone(&self.recorder);
+        let performed = match recorder.ready().await {
+            Ok(()) => self.perform().await,
+            Err(error) => Err(Failure::Run(error)),
+        };
+        let result = match performed {
             Err(Failure::NoImage) if !self.pending.retried => {
                 self.pending.retried = true;
                 return Done::NeedsImage(Box::new(self.pending));

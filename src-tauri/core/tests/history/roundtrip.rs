@@ -34,7 +34,9 @@ async fn a_record_says_what_the_outcome_said() {
     assert_eq!(row.stderr, StreamFigure { produced: 10, returned: 10 });
     assert_eq!((row.stdin_bytes, row.code_bytes, row.skipped_files), (5, 18, 1));
     let body = record.body.unwrap();
-    assert_eq!(body.files_in, [FileIn { name: "in/da ta.csv".into(), size: 4 }]);
+    let bytes = Some(bytes::Bytes::from_static(b"a,b\n"));
+    assert_eq!(body.files_in, [FileIn { name: "in/da ta.csv".into(), size: 4, bytes }]);
+    assert_eq!(body.stdin.as_deref(), Some(&b"stdin"[..]));
     assert_eq!((body.code, body.left_behind), (asked.code, answered.left_behind));
 }
 
