@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_off_says_by_what() {
         let sentence = "Cut off after 3.7 s: Docker went away.".into();
-        let notice = Notice::RunCutOff { title: "Python", client: "agent\n".into(), sentence };
+        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
         assert_eq!(notice.title(), "Program cut off");
         assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
     }

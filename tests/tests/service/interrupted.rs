@@ -111,7 +111,7 @@ async fn in_a_batch_one_run_that_is_cut_off_has_its_own_error() {
     rig.stop().await;
 }
 
-fn socket_of(rig: &Rig) -> PathBuf {
+pub(crate) fn socket_of(rig: &Rig) -> PathBuf {
     let engine = rig.service.health.watch().borrow().engine.clone().unwrap();
     PathBuf::from(engine.endpoint().url.strip_prefix("unix://").expect("this test speaks to a Unix socket"))
 }

@@ -17,6 +17,7 @@ mod killing;
 mod leftovers;
 mod pull;
 mod removed;
+mod restarts;
 mod runtime;
 mod switch;
 
