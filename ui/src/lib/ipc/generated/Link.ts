@@ -3,4 +3,4 @@
 /**
  * The pages that the app opens. The window names one of these, and never an address.
  */
-export type Link = "install_docker" | "docker_group" | "rootless_docker";
+export type Link = "install_docker" | "rootless_docker";
