@@ -5,10 +5,12 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use sandtray_core::language::Language;
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::desktop::tray::Tray;
+use sandtray_tests::dockerd::{ASKING, Dockerd};
 use sandtray_tests::rig::{built, eventually};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -243,6 +245,24 @@ async fn one_that_is_too_old_says_so_in_its_title() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_without_a_wall_says_which_and_what_that_means() {
+    let engine = Dockerd::new();
+    let mut process = engine.start("shim").await;
+    engine.fill().await;
+    let mut settings = Settings { enabled: true, engine: Some(engine.url()), ..Settings::default() };
+    // The only image that is here asks for more than a program may have.
+    settings.images = Language::ALL.map(|language| (language, format!("127.0.0.1:1/none/{language}:1"))).into();
+    settings.images.insert(Language::Python, ASKING.into());
+    let desktop = Desktop::with(settings).await;
+    let (window, tray) = Place::of(&desktop).open("wall-missing").await;
+    titled(&window, &tray, "Docker doesn't hold every wall").await;
+    window.until("Sandtray runs nothing where a program could get out").await;
+    window.until(ASKING).await;
+    quit(tray).await;
+    engine.stop(&mut process).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn run_again_while_it_is_off_offers_the_switch() {
     let desktop = on().await;
     let (window, tray) = Window::from_tray(&desktop).await;
@@ -258,8 +278,12 @@ async fn run_again_while_it_is_off_offers_the_switch() {
         (&serde_json::json!("capability_off"), &serde_json::json!("turn_on"))
     );
     window.click("[aria-label='Places'] button:nth-child(2)").await;
-    window.click("[role=option]").await;
-    window.until("Run again").await;
+    // The list may be drawn anew between a look and a click.
+    eventually("the run is open", || async {
+        window.script("document.querySelector('[role=option]')?.click()").await;
+        window.text().await.contains("Run again")
+    })
+    .await;
     window.script("[...document.querySelectorAll('.acts .btn')].find((button) => button.textContent.includes('Run again')).click()").await;
     window.until("Turn on the switch first.").await;
     keep("run-again-off", &window).await;
