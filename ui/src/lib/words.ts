@@ -62,9 +62,9 @@ function waitsFor(run: LiveRunView): string | null {
   }
 }
 
-/** In a row of a list. */
+/** In a row of a list; with the language, which else would be said twice. */
 export function waitingWord(run: LiveRunView): string {
-  return waitsFor(run) ?? (run.waiting?.why === 'starting' ? 'Starting…' : 'Waiting for its turn');
+  return waitsFor(run) ?? `Waiting for its turn · ${languageTitle(run.language)}`;
 }
 
 /** What a run waits for, and what that means. */
