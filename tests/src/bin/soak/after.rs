@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep};
 
 use super::calls::{Call, End};
 use super::disturb::{Book, Disturbance, Kind, World};
-use super::now;
 
 /// Kibibytes: the most memory that the service may ever have taken.
 const MEMORY: u64 = 96 << 10;
@@ -108,11 +107,19 @@ fn is_history(name: &str) -> bool {
     ["", "-wal", "-shm"].iter().any(|companion| name == format!("data/history.sqlite{companion}"))
 }
 
-/// Compares what was answered with what was written down.
-pub(crate) fn history(file: &Path, calls: &[Call], disturbances: &[Disturbance], book: &Book) {
+/// Compares what was answered with what was written down: each call that the history has otherwise, and how.
+pub(crate) fn history<'a>(
+    file: &Path,
+    calls: &'a [Call],
+    disturbances: &[Disturbance],
+    book: &Book,
+) -> Vec<(&'a Call, String)> {
     let rows = match rows(file) {
         Ok(rows) => rows,
-        Err(error) => return book.note(format!("the history cannot be read: {error}")),
+        Err(error) => {
+            book.note(format!("the history cannot be read: {error}"));
+            return Vec::new();
+        }
     };
     println!("{} runs are in the history.", rows.values().map(Vec::len).sum::<usize>());
     let known: HashMap<&str, &Call> = calls.iter().map(|call| (call.label.as_str(), call)).collect();
@@ -125,12 +132,8 @@ pub(crate) fn history(file: &Path, calls: &[Call], disturbances: &[Disturbance],
             book.note(format!("{label} is in the history {} times: {statuses:?}", rows.len()));
         }
     }
-    for call in calls {
-        let row = rows.get(&call.label).and_then(|rows| rows.first());
-        if let Some(what) = mismatch(call, row, disturbances) {
-            book.note(format!("{} ({}): {what}; sent {} ms before now", call.label, call.kind, now() - call.sent));
-        }
-    }
+    let row = |call: &Call| rows.get(&call.label).and_then(|rows| rows.first());
+    calls.iter().filter_map(|call| Some((call, mismatch(call, row(call), disturbances)?))).collect()
 }
 
 fn mismatch(call: &Call, row: Option<&Row>, disturbances: &[Disturbance]) -> Option<String> {
