@@ -9,7 +9,7 @@ use sandtray_core::engine::LABEL_INSTANCE;
 use tokio::time::{Instant, sleep};
 
 use super::calls::{Call, End};
-use super::disturb::{Book, Disturbance, Kind, World};
+use super::disturb::{Book, Disturbance, ENGINE_KILLED, Kind, World};
 
 /// Kibibytes: the most memory that the service may ever have taken.
 const MEMORY: u64 = 96 << 10;
@@ -29,6 +29,9 @@ const FILES: [&str; 7] = [
 const PROCESSES: [&str; 5] = ["sh", "soak", "dockerd", "containerd", "docker"];
 /// What an engine starts a container with and keeps it by. One that is killed may forget it; the container has ended or never began.
 const KEEPERS: [&str; 2] = ["containerd-shim", "runc"];
+
+/// Of a command line, in a report.
+const MAX_LINE: usize = 100;
 
 /// One run in the history.
 struct Row {
@@ -56,16 +59,27 @@ pub(crate) async fn leftovers(world: &World) {
             Some(_) | None => sleep(Duration::from_millis(200)).await,
         }
     }
+    let killed = book.all().iter().any(|one| one.what == ENGINE_KILLED);
     for process in processes() {
-        book.note(format!("a process is left: {process}"));
+        // One that is killed in the middle of a start may forget the container: its list, which is all that the service sees, lacks it.
+        if killed && process.contained {
+            println!("An engine that was killed has forgotten a container, in which is left: {}", process.what);
+        } else {
+            book.note(format!("a process is left: {}", process.what));
+        }
     }
     for file in files(world.service.home()) {
         book.note(format!("a file is left: {}", file.display()));
     }
 }
 
+struct Process {
+    what: String,
+    contained: bool,
+}
+
 /// Those that should have ended: all that live in a container, and what does not belong here.
-fn processes() -> Vec<String> {
+fn processes() -> Vec<Process> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         name.parse::<u32>().ok()
@@ -81,7 +95,8 @@ fn processes() -> Vec<String> {
             let contained = Some(theirs) != ours;
             let keeps = KEEPERS.iter().any(|keeper| name.starts_with(keeper));
             let known = PROCESSES.contains(&name.as_str()) && !contained;
-            (!keeps && !known).then(|| format!("{name} ({line})"))
+            let short: String = line.chars().take(MAX_LINE).collect();
+            (!keeps && !known).then(|| Process { what: format!("{name} ({short})"), contained })
         })
         .collect()
 }

@@ -12,7 +12,8 @@ use super::now;
 use super::service::{self, Service};
 
 /// Every container, whoever made it.
-const REMOVE_ALL: &str = "ids=$(docker ps -aq); [ -z \"$ids\" ] || docker rm -f $ids";
+const REMOVE_ALL: &str = "ids=$(docker ps -aq) || exit 1; [ -z \"$ids\" ] || docker rm -f $ids; true";
+pub(crate) const ENGINE_KILLED: &str = "the engine is killed and started";
 /// The disk is full for this long.
 const FULL: Duration = Duration::from_secs(5);
 /// A disturbance that takes longer is one that hangs.
@@ -134,9 +135,7 @@ impl World {
     async fn disturb(&self, kind: Kind, turn: u32) {
         match kind {
             Kind::Engine if turn % 3 == 2 => {
-                self.book
-                    .during(kind, "the engine is killed and started", self.restart_engine(engine::Stop::Killed))
-                    .await;
+                self.book.during(kind, ENGINE_KILLED, self.restart_engine(engine::Stop::Killed)).await;
             }
             Kind::Engine => {
                 self.book.during(kind, "the engine is restarted", self.restart_engine(engine::Stop::Asked)).await;
