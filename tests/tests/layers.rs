@@ -29,7 +29,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("launcher", &["language", "name", "run", "time"]),
     ("engine", &["language", "launcher", "run"]),
     ("event", &["engine", "language", "run", "time"]),
-    ("error", &["engine"]),
+    ("error", &["engine", "run"]),
     ("instance", &["disk", "engine", "paths"]),
     ("protocol", &["codec", "engine", "error", "hint", "language", "run"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),

@@ -8,7 +8,7 @@ pub use crate::engine::PullFigure;
 pub use crate::engine::walls::Launcher;
 use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
-use crate::run::{RunId, Status};
+use crate::run::{CutBy, RunId, Status};
 
 /// Everything at one moment. Published whole after every change; the latest one is always at hand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -108,6 +108,11 @@ pub enum Event {
     RunFinished {
         run_id: RunId,
         status: Status,
+    },
+    /// The program had started, and neither it nor Sandtray ended the run.
+    RunCutOff {
+        run_id: RunId,
+        by: CutBy,
     },
     /// The run did not happen; the code is that of the error.
     RunRefused {

@@ -19,6 +19,7 @@ pub(crate) enum Notice {
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
     RunKilled { title: &'static str, client: String, why: Why },
+    RunCutOff { title: &'static str, client: String, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
@@ -65,6 +66,7 @@ impl Notice {
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
@@ -86,6 +88,13 @@ impl Notice {
                     Why::Output => "printed more than it may",
                 };
                 format!("{title} for {} {why}.", plain(client, NAME_CHARS))
+            }
+            Self::RunCutOff { title, client, sentence } => {
+                let client = plain(client, NAME_CHARS);
+                match sentence.strip_prefix("Cut off ") {
+                    Some(how) => format!("{title} for {client} was cut off {how}"),
+                    None => format!("{title} for {client}: {sentence}"),
+                }
             }
             Self::NewClient { client, program } => {
                 let (client, program) =
@@ -119,6 +128,7 @@ impl Notice {
             Self::EngineLost { .. } => Kind::EngineLost,
             Self::EngineBack { .. } => Kind::EngineBack,
             Self::RunKilled { .. } => Kind::RunKilled,
+            Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
@@ -135,6 +145,7 @@ enum Kind {
     EngineLost,
     EngineBack,
     RunKilled,
+    RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
@@ -236,6 +247,14 @@ mod tests {
         for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
             assert_eq!(Notice::of_engine(before, now), None);
         }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_says_by_what() {
+        let sentence = "Cut off after 3.7 s: Docker went away.".into();
+        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
+        assert_eq!(notice.title(), "Program cut off");
+        assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
     }
 
     #[test]

@@ -7,10 +7,15 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
+mod dockerd;
+mod ended_by;
 mod hoarding;
+mod interrupted;
 mod killing;
 mod leftovers;
 mod pull;
+mod removed;
+mod restarts;
 mod runtime;
 mod switch;
 

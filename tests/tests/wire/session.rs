@@ -30,6 +30,27 @@ async fn a_call_is_answered_in_the_form_of_the_contract() {
 }
 
 #[tokio::test]
+async fn a_run_that_was_cut_off_is_an_error_with_its_output_alone_and_in_a_batch() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "cut so far").await;
+    let alone = session.wire.get().await["error"].take();
+    let run = json!({ "language": "py", "code": "cut so far" });
+    session.wire.ask(2, "code.batch", json!({ "runs": [run, { "language": "py", "code": "say hi" }] })).await;
+    let reply = session.wire.get().await;
+    assert_eq!(reply["result"]["results"][1]["result"]["ended_by"], "program");
+    for error in [&alone, &reply["result"]["results"][0]["error"]] {
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32009), &json!("run_interrupted")), "{error}");
+        assert_eq!(error["message"], "Cut off after 3.7 s: Docker went away.");
+        let data = &error["data"];
+        assert_eq!((&data["cause"], &data["seconds"]), (&json!("engine"), &json!(3.7)));
+        assert_eq!((&data["stdout"], &data["stderr"]), (&json!("so far"), &json!("\u{fffd}")));
+        assert_eq!((data.get("stdout_base64"), &data["stderr_base64"]), (None, &json!("/w==")));
+        assert_eq!(data["run_id"].as_str().map(str::len), Some(32));
+    }
+}
+
+#[tokio::test]
 async fn a_client_without_a_name_has_that_of_its_program() {
     let product = Scripted::new();
     let mut session = connect(&product);

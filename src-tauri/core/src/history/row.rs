@@ -16,12 +16,12 @@ pub(super) const COLUMNS: &str = "run.seq, run.id, run.client, run.client_pid, r
     run.label, run.status, run.error, run.exit_code, run.wall_us, run.queued_us, run.memory_bytes, run.cpu_us, \
     run.oom_kills, run.code_bytes, run.code_sha256, run.stdin_bytes, run.stdout_produced, run.stdout_returned, \
     run.stderr_produced, run.stderr_returned, run.files_in, run.files_in_bytes, run.files_out, run.files_out_bytes, \
-    run.skipped_files, run.image, run.limits";
+    run.skipped_files, run.image, run.limits, run.ended_by";
 
 const INSERT: &str = "INSERT INTO run VALUES (:seq, :id, :client, :client_pid, :client_program, :language, :label, \
     :status, :error, :exit_code, :wall_us, :queued_us, :memory_bytes, :cpu_us, :oom_kills, :code_bytes, :code_sha256, \
     :stdin_bytes, :stdout_produced, :stdout_returned, :stderr_produced, :stderr_returned, :files_in, :files_in_bytes, \
-    :files_out, :files_out_bytes, :skipped_files, :image, :limits, :bytes)";
+    :files_out, :files_out_bytes, :skipped_files, :image, :limits, :bytes, :ended_by)";
 
 pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, bytes: u64) -> rusqlite::Result<()> {
     transaction.prepare_cached(INSERT)?.execute(named_params! {
@@ -55,6 +55,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, byte
         ":image": row.image,
         ":limits": serde_json::to_string(&row.limits).unwrap_or_default(),
         ":bytes": signed(bytes),
+        ":ended_by": row.ended_by,
     })?;
     Ok(())
 }
@@ -92,6 +93,7 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         language: string(5)?,
         label: maybe_string(6)?,
         status: string(7)?,
+        ended_by: maybe_string(29)?,
         error: maybe_string(8)?,
         exit_code: columns.get_ref(9).map(exit_code)?,
         wall: time(10)?,

@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x5361_6e64;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Entry N takes a database from version N to N + 1, in one transaction.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2_ENDED_BY];
 
 /// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
 /// and so every index ends in that order, the index of words included.
@@ -78,6 +78,9 @@ INSERT INTO search (search, rank) VALUES ('automerge', 0), ('crisismerge', 64);
 CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0, 0);
 ";
+
+/// Last in the row, as SQLite adds columns there.
+const V2_ENDED_BY: &str = "ALTER TABLE run ADD COLUMN ended_by TEXT;";
 
 /// Why the file in place of the history is not used.
 #[derive(Debug, thiserror::Error)]

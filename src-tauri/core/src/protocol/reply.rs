@@ -9,7 +9,9 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
 use crate::hint;
-use crate::run::{Captured, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream};
+use crate::run::{
+    Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream,
+};
 
 /// Text of a file may grow by its escapes to twice its size and this many bytes. What would grow further (a file of
 /// control characters grows sixfold) goes as base64.
@@ -18,6 +20,7 @@ const ESCAPE_SLACK: usize = 1024;
 #[derive(Debug, Serialize)]
 pub struct RunReply<'a> {
     status: Status,
+    ended_by: EndedBy,
     exit_code: i32,
     /// Set if a wall is the reason why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +52,7 @@ impl<'a> RunReply<'a> {
         let (stderr, stderr_base64) = text(&outcome.stderr);
         Self {
             status: outcome.status,
+            ended_by: outcome.ended_by,
             exit_code: outcome.exit_code,
             hint: hint::of(outcome),
             stdout,
@@ -60,13 +64,45 @@ impl<'a> RunReply<'a> {
             run_id: run,
             memory_bytes: outcome.memory_bytes,
             cpu_seconds: outcome.cpu.map(|cpu| cpu.as_secs_f64()),
-            output_bytes: OutputBytes { stdout: outcome.stdout.produced, stderr: outcome.stderr.produced },
+            output_bytes: OutputBytes::of(&outcome.stdout, &outcome.stderr),
             skipped_files: &outcome.skipped_files,
             left_behind: &outcome.left_behind,
             queued_seconds: outcome.queued.as_secs_f64(),
             image: &outcome.image,
             limits: LimitsInForce::from(&outcome.limits),
             oom_kills: outcome.oom_kills,
+        }
+    }
+}
+
+/// Of a run that was cut off, in the data of its error: the output as in a result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CutOff {
+    cause: CutBy,
+    seconds: f64,
+    stdout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_base64: Option<String>,
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_base64: Option<String>,
+    output_bytes: OutputBytes,
+    run_id: RunId,
+}
+
+impl CutOff {
+    pub fn of(cut: &Interrupted) -> Self {
+        let (stdout, stdout_base64) = text(&cut.stdout);
+        let (stderr, stderr_base64) = text(&cut.stderr);
+        Self {
+            cause: cut.by,
+            seconds: cut.wall.as_secs_f64(),
+            stdout: stdout.into_owned(),
+            stdout_base64,
+            stderr: stderr.into_owned(),
+            stderr_base64,
+            output_bytes: OutputBytes::of(&cut.stdout, &cut.stderr),
+            run_id: cut.run,
         }
     }
 }
@@ -79,10 +115,16 @@ fn text(captured: &Captured) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct OutputBytes {
     stdout: u64,
     stderr: u64,
+}
+
+impl OutputBytes {
+    fn of(stdout: &Captured, stderr: &Captured) -> Self {
+        Self { stdout: stdout.produced, stderr: stderr.produced }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -274,6 +316,7 @@ mod tests {
         let output = Captured { bytes: Bytes::from(output), produced: u64::MAX };
         Outcome {
             status: Status::OutputLimit,
+            ended_by: EndedBy::ClientLeft,
             exit_code: i32::MIN,
             stdout: output.clone(),
             stderr: output,
