@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, params};
 use sandtray_core::history::{History, RunRecord};
 use sandtray_core::language::Language;
-use sandtray_core::run::{Captured, Client, ClientId, Outcome, Overflow, RunId, RunSpec, Status};
+use sandtray_core::run::{Captured, Client, ClientId, EndedBy, Outcome, Overflow, RunId, RunSpec, Status};
 use sandtray_core::settings::{HistorySettings, Keep, Settings};
 use sandtray_core::time::{from_millis, to_millis};
 
@@ -112,6 +112,7 @@ pub fn record(number: u32, start: SystemTime, prints: Prints) -> RunRecord {
     };
     let outcome = Outcome {
         status,
+        ended_by: EndedBy::of(status),
         exit_code: if status == Status::Ok { 0 } else { 1 },
         stdout: Captured { produced: stdout.len() as u64, bytes: stdout.into() },
         stderr: Captured::default(),

@@ -8,6 +8,7 @@
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
 //! - `binary`: prints bytes that are not text on both streams.
+//! - `cut WORDS`: prints the words, then is cut off since its engine went away.
 //! - `unrecorded`: the history does not take it.
 //! - `exit CODE`, `timeout`, `full`, `panic`.
 
@@ -28,7 +29,8 @@ use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
 use sandtray_core::protocol::request::HistoryRequest;
 use sandtray_core::run::{
-    Captured, Client, ClientId, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec, Status, Stream,
+    Captured, Client, ClientId, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec,
+    Status, Stream,
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
@@ -159,6 +161,7 @@ impl Scripted {
             "hold" | "late" | "wait" | "sleep" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;
+                outcome.ended_by = EndedBy::Client;
                 outcome.exit_code = 137;
             }
             "chunks" => outcome.stdout.produced = self.print(&mut progress, numbers[0], numbers[1]),
@@ -184,8 +187,13 @@ impl Scripted {
             }
             "timeout" => {
                 outcome.status = Status::Timeout;
+                outcome.ended_by = EndedBy::Limit;
                 outcome.exit_code = 137;
                 outcome.left_behind = vec!["x.png".into()];
+            }
+            "cut" => {
+                let stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
+                return Err(RunError::Interrupted(Box::new(interrupted(spec, stdout))));
             }
             "full" => return Err(RunError::QueueFull { waiting: 3, own: false, retry_after: Duration::from_secs(2) }),
             "panic" => panic!("as the script says"),
@@ -227,7 +235,7 @@ impl Runs for Scripted {
         self.0.seen.lock().unwrap().push((client, spec.clone()));
         let hold = progress.hold.clone();
         let result = self.act(&spec, &cancel, progress).await;
-        hold.going(result.as_ref().map_or(0, Outcome::weight));
+        hold.going(result.as_ref().map_or_else(RunError::weight, Outcome::weight));
         guard.ended = true;
         result
     }
@@ -264,9 +272,26 @@ impl Runs for Scripted {
     }
 }
 
+fn interrupted(spec: &RunSpec, stdout: Captured) -> Interrupted {
+    Interrupted {
+        run: spec.id,
+        by: CutBy::Engine,
+        engine: "Docker",
+        wall: Duration::from_millis(3700),
+        queued: Duration::ZERO,
+        stdout,
+        stderr: Captured { bytes: Bytes::from_static(b"\xff"), produced: 1 },
+        memory_bytes: None,
+        cpu: None,
+        image: "scripted".into(),
+        limits: spec.limits,
+    }
+}
+
 fn outcome(spec: &RunSpec) -> Outcome {
     Outcome {
         status: Status::Ok,
+        ended_by: EndedBy::Program,
         exit_code: 0,
         stdout: Captured::default(),
         stderr: Captured::default(),
@@ -322,5 +347,6 @@ pub fn live(run_id: RunId) -> LiveRun {
         title: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,
+        waiting: None,
     }
 }

@@ -30,9 +30,9 @@ const MODULES: &[(&str, &[&str])] = &[
     ("launcher", &["language", "name", "run", "time"]),
     ("engine", &["language", "launcher", "run"]),
     ("event", &["engine", "language", "run", "time"]),
-    ("error", &["engine"]),
+    ("error", &["engine", "run"]),
     ("instance", &["disk", "engine", "paths"]),
-    ("protocol", &["codec", "engine", "error", "hint", "language", "run"]),
+    ("protocol", &["codec", "engine", "error", "event", "hint", "language", "run"]),
     ("policy", &["error", "language", "name", "protocol", "run"]),
     ("history", &["disk", "error", "run", "settings", "time", "title"]),
     ("janitor", &["engine", "traffic"]),
@@ -99,7 +99,7 @@ const APP_PLACES: &[(&str, &[&str])] = &[
     ("auto_launch", &["login.rs"]),
     ("image_webp", &["thumbnail/formats.rs"]),
     ("zune_jpeg", &["thumbnail/formats.rs"]),
-    ("Command", &["thumbnail/process.rs", "window/process.rs"]),
+    ("Command", &["remedy/links.rs", "thumbnail/process.rs", "window/process.rs"]),
 ];
 
 /// The same of the window. All that it has of the app is what the two say to each other.

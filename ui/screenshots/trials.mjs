@@ -6,7 +6,7 @@ import { open } from './browser.mjs';
 import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
 
-const { base, busy, snapshot, row, body, running, live, piece } = parts;
+const { base, busy, snapshot, row, body, running, fetching, live, piece, said } = parts;
 
 const ATTACKS = [
   '<img src=x onerror="window.__hit=1">', '<script>window.__hit=1</script>', '"><svg onload=window.__hit=1>', "javascript:window.__hit=1",
@@ -181,7 +181,7 @@ const list = {
 
   async 'every control of every page has a name, is reached by Tab and shows it'({ start }) {
     const all = states('');
-    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'settings'];
+    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'no-engine', 'over-ssh', 'waiting-runs', 'run-again-off', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'settings'];
     let page;
     for (const state of wanted) {
       page = await start(all[state]);
@@ -316,6 +316,88 @@ const list = {
     await page.getByRole('img', { name: 'Picture plot-00.png' }).waitFor({ state: 'detached' });
     assert.ok((await drawn()) < 6, `${await drawn()} pictures`);
     assert.equal(await page.locator('.files').evaluate((node) => node.scrollHeight), height, 'nothing moves');
+    return page;
+  },
+
+  async 'a run that waits says for what, everywhere, and can be stopped where it is listed'({ start }) {
+    const page = await start({ ...busy, snapshot: fetching, open: 'runs', run: 'wait2' });
+    const said = (text) => text.replaceAll('\u00a0', ' ');
+    assert.equal(said((await page.getByRole('status').first().innerText()).trim()), 'Fetching Shell: 46 % · 2 waiting');
+    assert.equal(await page.getByRole('navigation').locator('.count').textContent(), '2 running or waiting');
+    assert.equal(said(await page.locator('.main h1').innerText()), 'Waiting for the image of Shell: 46 %');
+    assert.equal(await page.locator('.main').getByRole('progressbar', { name: 'Fetching Shell' }).getAttribute('aria-valuenow'), '47');
+    await page.locator('.side').getByText('Preparing Go').waitFor();
+    await page.locator('.side').getByRole('button', { name: 'Stop Check the checksums' }).click();
+    await page.keyboard.press('Control+.');
+    await page.waitForTimeout(50);
+    assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'wait3' }, { runId: 'wait2' }]);
+    const queued = fetching.queued.slice(0, 1);
+    const wait = (waiting) => page.evaluate(([run, what]) => window.__mock.snapshot({ queued: [{ ...run, waiting: what }] }), [queued[0], waiting]);
+    await wait({ why: 'turn', ahead: 3 });
+    await page.getByText('It starts after 3 others, as soon as a place is free.').waitFor();
+    assert.equal(await page.locator('.main').getByRole('progressbar').count(), 0, 'no bar without a figure');
+    await page.evaluate((run) => window.__mock.snapshot({ queued: [], running: [{ ...run, waiting: { why: 'starting' } }] }), queued[0]);
+    await page.locator('.main').getByRole('heading', { name: 'Starting…' }).waitFor();
+    assert.equal(said((await page.getByRole('status').first().innerText()).trim()), '1 program starting');
+    return page;
+  },
+
+  async 'trouble is mended by a press: a page that opens, a command to copy, the setting itself'({ start }) {
+    const troubled = (engine) => ({ ...busy, snapshot: { ...snapshot, warm: undefined, engine } });
+    const page = await start(troubled(said.absent));
+    assert.equal((await page.getByRole('status').first().innerText()).trim(), "On, but Docker isn't installed");
+    assert.equal(await page.getByRole('region', { name: 'Trouble' }).getByRole('heading').innerText(), "Docker isn't installed");
+    await page.getByRole('button', { name: 'Open the guide' }).click();
+    await page.getByRole('button', { name: 'Copy the address https://docs.docker.com/get-docker/' }).click();
+    await page.getByRole('button', { name: 'Copy sudo apt-get install docker.io' }).click();
+    await page.waitForTimeout(50);
+    // By its name: the page has no address to give.
+    assert.deepEqual(await calls(page, 'open_link'), [{ link: 'install_docker' }]);
+    assert.deepEqual(await calls(page, 'copy_text'), [{ text: 'https://docs.docker.com/get-docker/' }, { text: 'sudo apt-get install docker.io' }]);
+    assert.equal(await page.locator('a[href]').count(), 0);
+    for (const [engine, value] of [[said.wrong_address, 'unix:///run/docker/old.sock'], [said.over_ssh, '']]) {
+      const named = await start({ ...troubled(engine), settings: { ...busy.settings, engine: value || null } });
+      assert.ok(!(await named.getByRole('region', { name: 'Trouble' }).innerText()).includes('`'), 'no raw backticks');
+      await named.getByRole('button', { name: 'Change it in Settings' }).click();
+      await named.waitForTimeout(100);
+      assert.deepEqual(await named.evaluate(() => [document.activeElement.labels?.[0]?.textContent, document.activeElement.value]), ['Address', value]);
+      assert.deepEqual(named.faults, []);
+    }
+    return page;
+  },
+
+  async 'what is refused while the switch is off can be mended where it is said'({ start }) {
+    const one = { ...row, run_id: 'one' };
+    const page = await start({ ...busy, snapshot: { ...snapshot, enabled: false }, rows: [one], records: { one: { run: one, body } }, errors: { run_again: said.switched_off }, open: 'runs', run: 'one' });
+    await page.getByRole('button', { name: 'Run again' }).click();
+    await page.getByText('Turn on the switch first.').waitFor();
+    await page.getByRole('button', { name: 'Turn on', exact: true }).click();
+    await page.getByText('Turn on the switch first.').waitFor({ state: 'detached' });
+    assert.deepEqual(await calls(page, 'set_enabled'), [{ enabled: true }]);
+    return page;
+  },
+
+  async 'quitting and the first close are asked, and say what they do'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running }, open: 'settings' });
+    await page.getByRole('button', { name: 'Quit Sandtray' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('3 programs that run or wait are ended.').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    assert.deepEqual(await calls(page, 'quit'), []);
+    await page.keyboard.press('Control+q');
+    await dialog.getByRole('button', { name: 'Quit' }).click();
+    await page.waitForTimeout(50);
+    assert.equal((await calls(page, 'quit')).length, 1);
+    await page.evaluate(() => window.__mock.emit('leaving', null));
+    await dialog.getByText('Agents can still use it.').waitFor();
+    await dialog.getByRole('button', { name: 'Quit Sandtray' }).click();
+    await dialog.getByText('3 programs that run or wait are ended.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.evaluate(() => window.__mock.emit('leaving', null));
+    await dialog.getByRole('button', { name: 'Close window' }).click();
+    await page.waitForTimeout(50);
+    assert.deepEqual([(await calls(page, 'close_window')).length, (await calls(page, 'quit')).length], [1, 1]);
     return page;
   },
 

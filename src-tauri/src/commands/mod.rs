@@ -18,7 +18,9 @@ use crate::app::App;
 use crate::clipboard;
 use crate::dto::error::CommandError;
 use crate::dto::history::{FileSide, HistoryFilter};
-use crate::link::ChannelId;
+use crate::dto::trouble::Link;
+use crate::link::{ChannelId, ToWindow};
+use crate::remedy::links;
 use crate::views::WatchId;
 use crate::window::Page;
 
@@ -99,6 +101,13 @@ pub(crate) enum Request {
     CopyText {
         text: String,
     },
+    /// In the owner's browser.
+    OpenLink {
+        link: Link,
+    },
+    /// The owner has read what closing means.
+    CloseWindow {},
+    Quit {},
     Settings {},
     ApplySettings {
         settings: Box<Settings>,
@@ -145,6 +154,15 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
             written(history::returned_file(app, &run_id, side.named(&name)).await?)
         }
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
+        Request::OpenLink { link } => written(links::open(link).await?),
+        Request::CloseWindow {} => {
+            app.closing.was_told();
+            written(page.send(&ToWindow::Close).await?)
+        }
+        Request::Quit {} => {
+            app.desk.quit.cancel();
+            written(())
+        }
         Request::Settings {} => written(settings::settings(app)?),
         Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),
     }

@@ -56,11 +56,16 @@ pub struct RunRow {
     pub label: Option<String>,
     /// What it is called without one.
     pub title: Option<String>,
-    /// `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, or the code of the error where the run did
-    /// not happen.
+    /// `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, `interrupted`, or the code of the error
+    /// where the run did not happen.
     pub status: String,
-    /// The sentence of that error.
+    /// `program`, `limit`, `client`, `client_left`, `owner`, `switch`, `shutdown`; of an interrupted run `engine`,
+    /// `outside`, `unknown`. Absent where it did not happen, and for runs of earlier versions.
+    pub ended_by: Option<String>,
+    /// The sentence of the error where the run did not happen.
     pub error: Option<String>,
+    /// The sentence of a run that was cut off.
+    pub cut_off: Option<String>,
     pub exit_code: Option<i32>,
     /// Wall time of the program.
     pub seconds: Option<f64>,

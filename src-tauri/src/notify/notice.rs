@@ -22,9 +22,12 @@ pub(crate) enum Notice {
     HistoryLost { message: String, hint: String },
     HistoryBack,
     RunKilled { title: &'static str, client: String, why: Why },
+    RunCutOff { title: &'static str, client: String, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
+    StaysInTray,
+    TookOver,
     NoWindow { message: String },
     Updated,
 }
@@ -81,9 +84,12 @@ impl Notice {
             Self::HistoryLost { .. } => "Runs are not recorded".into(),
             Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::StaysInTray => "Sandtray stays in the tray".into(),
+            Self::TookOver => "Sandtray runs in this app now".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
         }
@@ -104,6 +110,13 @@ impl Notice {
                 };
                 format!("{title} for {} {why}.", plain(client, NAME_CHARS))
             }
+            Self::RunCutOff { title, client, sentence } => {
+                let client = plain(client, NAME_CHARS);
+                match sentence.strip_prefix("Cut off ") {
+                    Some(how) => format!("{title} for {client} was cut off {how}"),
+                    None => format!("{title} for {client}: {sentence}"),
+                }
+            }
             Self::NewClient { client, program } => {
                 let (client, program) =
                     (plain(client, NAME_CHARS), program.as_deref().map(|name| plain(name, NAME_CHARS)));
@@ -113,6 +126,10 @@ impl Notice {
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
+            Self::StaysInTray => {
+                "Agents can go on using it. Its icon in the tray opens the window again, and quits it.".into()
+            }
+            Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
@@ -120,7 +137,7 @@ impl Notice {
 
     /// What answers something that the owner has just done is told to those too who want no news.
     fn is_an_answer(&self) -> bool {
-        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+        matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
     /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
@@ -138,9 +155,12 @@ impl Notice {
             Self::HistoryLost { .. } => Kind::HistoryLost,
             Self::HistoryBack => Kind::HistoryBack,
             Self::RunKilled { .. } => Kind::RunKilled,
+            Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
+            Self::StaysInTray => Kind::StaysInTray,
+            Self::TookOver => Kind::TookOver,
             Self::NoWindow { .. } => Kind::NoWindow,
             Self::Updated => Kind::Updated,
         }
@@ -156,9 +176,12 @@ enum Kind {
     HistoryLost,
     HistoryBack,
     RunKilled,
+    RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
+    StaysInTray,
+    TookOver,
     NoWindow,
     Updated,
 }
@@ -257,6 +280,14 @@ mod tests {
         for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
             assert_eq!(Notice::of_engine(before, now), None);
         }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_says_by_what() {
+        let sentence = "Cut off after 3.7 s: Docker went away.".into();
+        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
+        assert_eq!(notice.title(), "Program cut off");
+        assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
     }
 
     #[test]

@@ -46,12 +46,21 @@ fn verdict(result: &Value) -> Option<String> {
             let most = bytes(most.unwrap_or(0));
             Some(format!("Stopped: it printed too much ({most}); `--overflow truncate` lets it run."))
         }
-        "cancelled" => Some("Cancelled.".into()),
+        "cancelled" => Some(cancelled(result["ended_by"].as_str().unwrap_or_default()).into()),
         "failed" if result["oom_kills"].as_u64().unwrap_or(0) > 0 => {
             let memory = limit("memory_mb");
             Some(format!("The memory limit of {memory} MB ended one of its processes."))
         }
         _ => None,
+    }
+}
+
+fn cancelled(by: &str) -> &'static str {
+    match by {
+        "owner" => "Stopped by the owner, in Sandtray's window or tray.",
+        "switch" => "Stopped: Sandtray was turned off.",
+        "shutdown" => "Stopped: Sandtray was ended.",
+        _ => "Cancelled.",
     }
 }
 
@@ -120,6 +129,13 @@ mod tests {
                 "Stopped: it printed too much (68 KB); `--overflow truncate` lets it run.",
             ),
             (json!({ "status": "cancelled" }), "Cancelled."),
+            (json!({ "status": "cancelled", "ended_by": "client" }), "Cancelled."),
+            (
+                json!({ "status": "cancelled", "ended_by": "owner" }),
+                "Stopped by the owner, in Sandtray's window or tray.",
+            ),
+            (json!({ "status": "cancelled", "ended_by": "switch" }), "Stopped: Sandtray was turned off."),
+            (json!({ "status": "cancelled", "ended_by": "shutdown" }), "Stopped: Sandtray was ended."),
             (
                 json!({ "status": "failed", "oom_kills": 1, "limits": limits }),
                 "The memory limit of 64 MB ended one of its processes.",

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::store::first_place;
 use crate::error::RunError;
-use crate::run::{Captured, Client, Limits, Outcome, Overflow, RunId, RunSpec, SkippedFile};
+use crate::run::{Captured, Client, INTERRUPTED, Interrupted, Limits, Outcome, Overflow, RunId, RunSpec, SkippedFile};
 use crate::settings::Keep;
 use crate::title;
 
@@ -44,9 +44,13 @@ pub struct RunRow {
     /// What a run without a label is called: a few words of its program, so for the owner alone.
     #[serde(skip)]
     pub title: Option<String>,
-    /// The word of a [`crate::run::Status`], or the code of a [`RunError`] where the run did not happen.
+    /// The word of a [`crate::run::Status`]; `interrupted` where the run was cut off; or the code of a [`RunError`] where the
+    /// run did not happen.
     pub status: String,
-    /// The sentence of the error; `None` where the run happened.
+    /// The word of an [`crate::run::EndedBy`]; of a [`crate::run::CutBy`] where the run was cut off; `None` where it did not
+    /// happen, and for one of an earlier version.
+    pub ended_by: Option<String>,
+    /// The sentence of the error; `None` where the run came to an end.
     pub error: Option<String>,
     pub exit_code: Option<i32>,
     /// Wall time of the program.
@@ -144,9 +148,10 @@ impl RunRecord {
     ) -> Self {
         let row = match result {
             Ok(outcome) => ran(asked(spec, client, queued_at), outcome),
+            Err(RunError::Interrupted(cut)) => cut_off(asked(spec, client, queued_at), cut),
             Err(error) => refused(asked(spec, client, queued_at), error),
         };
-        let record = Self { row, body: Some(body(spec, result.ok())) };
+        let record = Self { row, body: Some(body(spec, result)) };
         match keep {
             Keep::Everything => record,
             Keep::Metrics => record.without_words(),
@@ -162,7 +167,7 @@ impl RunRecord {
 impl RunRow {
     /// Whether a program ran at all.
     pub fn happened(&self) -> bool {
-        self.error.is_none()
+        self.error.is_none() || self.status == INTERRUPTED
     }
 }
 
@@ -184,6 +189,7 @@ fn asked(spec: &RunSpec, client: &Client, queued_at: SystemTime) -> RunRow {
         label: spec.label.as_deref().map(|label| clipped(label, MAX_LABEL_BYTES)),
         title: title::beside(spec.label.as_deref(), spec.language, &spec.code),
         status: String::new(),
+        ended_by: None,
         error: None,
         exit_code: None,
         wall: None,
@@ -206,11 +212,14 @@ fn asked(spec: &RunSpec, client: &Client, queued_at: SystemTime) -> RunRow {
     }
 }
 
+fn stream(captured: &Captured) -> StreamFigure {
+    StreamFigure { produced: captured.produced, returned: captured.bytes.len() as u64 }
+}
+
 fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
-    let stream =
-        |captured: &Captured| StreamFigure { produced: captured.produced, returned: captured.bytes.len() as u64 };
     RunRow {
         status: outcome.status.as_str().to_owned(),
+        ended_by: Some(outcome.ended_by.as_str().to_owned()),
         exit_code: Some(outcome.exit_code),
         wall: Some(outcome.wall),
         queued: Some(outcome.queued),
@@ -227,11 +236,29 @@ fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
     }
 }
 
+/// It has no exit code: nobody heard of its end.
+fn cut_off(row: RunRow, cut: &Interrupted) -> RunRow {
+    RunRow {
+        status: INTERRUPTED.to_owned(),
+        ended_by: Some(cut.by.as_str().to_owned()),
+        error: Some(clipped(&cut.to_string(), MAX_ERROR_BYTES)),
+        wall: Some(cut.wall),
+        queued: Some(cut.queued),
+        memory_bytes: cut.memory_bytes,
+        cpu: cut.cpu,
+        stdout: stream(&cut.stdout),
+        stderr: stream(&cut.stderr),
+        image: clipped(&cut.image, MAX_LABEL_BYTES),
+        limits: cut.limits,
+        ..row
+    }
+}
+
 fn refused(row: RunRow, error: &RunError) -> RunRow {
     RunRow { status: error.code().to_owned(), error: Some(clipped(&error.to_string(), MAX_ERROR_BYTES)), ..row }
 }
 
-fn body(spec: &RunSpec, outcome: Option<&Outcome>) -> Body {
+fn body(spec: &RunSpec, result: Result<&Outcome, &RunError>) -> Body {
     let files_in = spec
         .files
         .iter()
@@ -242,7 +269,13 @@ fn body(spec: &RunSpec, outcome: Option<&Outcome>) -> Body {
         })
         .collect();
     let asked = Body { code: spec.code.clone(), stdin: Some(spec.stdin.clone()), files_in, ..Body::default() };
-    let Some(outcome) = outcome else { return asked };
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(RunError::Interrupted(cut)) => {
+            return Body { stdout: cut.stdout.bytes.clone(), stderr: cut.stderr.bytes.clone(), ..asked };
+        }
+        Err(_) => return asked,
+    };
     Body {
         stdout: outcome.stdout.bytes.clone(),
         stderr: outcome.stderr.bytes.clone(),

@@ -16,16 +16,18 @@ pub(super) const COLUMNS: &str = "run.seq, run.id, run.client, run.client_pid, r
     run.label, run.status, run.error, run.exit_code, run.wall_us, run.queued_us, run.memory_bytes, run.cpu_us, \
     run.oom_kills, run.code_bytes, run.code_sha256, run.stdin_bytes, run.stdout_produced, run.stdout_returned, \
     run.stderr_produced, run.stderr_returned, run.files_in, run.files_in_bytes, run.files_out, run.files_out_bytes, \
-    run.skipped_files, run.image, run.limits, run.title, run.overflow, run.given_up";
+    run.skipped_files, run.image, run.limits, run.ended_by, run.title, run.overflow, \
+    run.given_up";
 
 const INSERT: &str = "INSERT INTO run (seq, id, client, client_pid, client_program, language, label, status, error, \
     exit_code, wall_us, queued_us, memory_bytes, cpu_us, oom_kills, code_bytes, code_sha256, stdin_bytes, \
     stdout_produced, stdout_returned, stderr_produced, stderr_returned, files_in, files_in_bytes, files_out, \
-    files_out_bytes, skipped_files, image, limits, bytes, title, overflow, given_up) \
+    files_out_bytes, skipped_files, image, limits, bytes, ended_by, title, overflow, \
+    given_up) \
     VALUES (:seq, :id, :client, :client_pid, :client_program, :language, :label, :status, :error, :exit_code, :wall_us, \
     :queued_us, :memory_bytes, :cpu_us, :oom_kills, :code_bytes, :code_sha256, :stdin_bytes, :stdout_produced, \
     :stdout_returned, :stderr_produced, :stderr_returned, :files_in, :files_in_bytes, :files_out, :files_out_bytes, \
-    :skipped_files, :image, :limits, :bytes, :title, :overflow, :given_up)";
+    :skipped_files, :image, :limits, :bytes, :ended_by, :title, :overflow, :given_up)";
 
 pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, bytes: u64) -> rusqlite::Result<()> {
     transaction.prepare_cached(INSERT)?.execute(named_params! {
@@ -59,6 +61,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, byte
         ":image": row.image,
         ":limits": serde_json::to_string(&row.limits).unwrap_or_default(),
         ":bytes": signed(bytes),
+        ":ended_by": row.ended_by,
         ":title": row.title,
         ":overflow": row.overflow.map(overflow_word),
         ":given_up": row.given_up.then_some(1),
@@ -105,6 +108,7 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         language: string(5)?,
         label: maybe_string(6)?,
         status: string(7)?,
+        ended_by: maybe_string(29)?,
         error: maybe_string(8)?,
         exit_code: columns.get_ref(9).map(exit_code)?,
         wall: time(10)?,
@@ -122,9 +126,9 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         skipped_files: small(26)?,
         image: string(27)?,
         limits: serde_json::from_str(&string(28)?).unwrap_or(NO_LIMITS),
-        title: maybe_string(29)?,
-        overflow: maybe_string(30)?.and_then(|word| overflow_of(&word)),
-        given_up: number(31)? > 0,
+        title: maybe_string(30)?,
+        overflow: maybe_string(31)?.and_then(|word| overflow_of(&word)),
+        given_up: number(32)? > 0,
     }))
 }
 

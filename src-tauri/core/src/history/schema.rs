@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x5361_6e64;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Entry N takes a database from version N to N + 1, in one transaction.
-const MIGRATIONS: &[&str] = &[V1, V2_INPUTS];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
 /// and so every index ends in that order, the index of words included.
@@ -82,7 +82,8 @@ INSERT INTO total VALUES (0, 0);
 /// `input` holds the files that came in, and standard input, which has no name there. What is long lies in `content`,
 /// once for all runs that were given it. Bytes of both are counted by triggers, since the last of several runs takes
 /// a content with it; `run.bytes` holds the rest of a run.
-const V2_INPUTS: &str = "
+const V2: &str = "
+ALTER TABLE run ADD COLUMN ended_by TEXT;
 ALTER TABLE run ADD COLUMN title TEXT;
 ALTER TABLE run ADD COLUMN overflow TEXT;
 ALTER TABLE run ADD COLUMN given_up INTEGER;

@@ -1,13 +1,12 @@
 //! A run that waits for its turn, and the one way to answer its caller.
 
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use crate::budget::Hold;
 use crate::error::RunError;
 use crate::event::{Asker, LiveRun};
 use crate::executor::{Asked, Progress};
-use crate::run::{Client, ClientId, Outcome, RunSpec};
+use crate::run::{Cancel, Client, ClientId, CutBy, Outcome, RunSpec};
 
 use super::{Record, Recorder};
 
@@ -22,9 +21,11 @@ pub(super) struct Pending {
     /// The same hold as in `progress`, which the run's task takes.
     pub(super) hold: Hold,
     pub(super) reply: oneshot::Sender<Result<Outcome, RunError>>,
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancel,
     /// Its image was gone when its container was to be made; it is fetched once more, not for ever.
     pub(super) retried: bool,
+    /// How often its engine was started again while it was set up.
+    pub(super) doubts: u32,
 }
 
 /// The unit that takes turns: a client process, and each of the owner's own runs by itself.
@@ -49,10 +50,11 @@ impl Pending {
         }
         let answered = match &result {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
+            Err(RunError::Interrupted(cut)) => Answered::CutOff(cut.by),
             Err(error) => Answered::Refused(error.clone()),
         };
         // Counted before the next run starts, since that depends on this client's unread bytes.
-        hold.going(result.as_ref().map_or(0, Outcome::weight));
+        hold.going(result.as_ref().map_or_else(RunError::weight, Outcome::weight));
         // The caller may be gone; the run is in the history all the same.
         let _ = reply.send(result);
         answered
@@ -72,6 +74,7 @@ impl Pending {
             title: self.title.clone(),
             since: self.asked.wall_clock,
             limit_seconds: self.spec.limits.wall().as_secs_f64(),
+            waiting: None,
         }
     }
 }
@@ -79,5 +82,6 @@ impl Pending {
 #[derive(Debug)]
 pub(super) enum Answered {
     Ended { outcome: crate::run::Status, wall: std::time::Duration },
+    CutOff(CutBy),
     Refused(RunError),
 }

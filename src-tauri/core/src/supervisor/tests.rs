@@ -1,10 +1,12 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod cut_off;
 mod images;
 mod leftovers;
 mod overstay;
 mod owner;
 mod recording;
+mod waiting;
 mod walls;
 
 use super::*;
@@ -19,6 +21,7 @@ use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio_util::sync::CancellationToken;
 
 const PYTHON: &str = "python:3.12-slim";
 const SHELL: &str = "alpine:3.22";
@@ -128,6 +131,10 @@ impl Rig {
 
     async fn queued(&self, runs: usize) {
         self.until(|snapshot| snapshot.queued.len() == runs).await;
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.memory.0.lock().unwrap().iter().map(|(_, word)| word.clone()).collect()
     }
 
     fn order(&self) -> Vec<RunId> {
@@ -447,8 +454,10 @@ async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
         ("exit 124", (Status::Failed, 124)),
         ("exit 137", (Status::Failed, 137)),
         ("oom\nexit 1", (Status::OutOfMemory, 1)),
-        ("die", (Status::Failed, 137)),
+        ("open\ndie", (Status::Failed, 137)),
         ("die oom", (Status::OutOfMemory, 137)),
+        ("die oom told", (Status::OutOfMemory, 137)),
+        ("die 124", (Status::Timeout, 137)),
     ] {
         let outcome = rig.start(1, program).result().await.unwrap();
         assert_eq!((outcome.status, outcome.exit_code), expected, "{program}");

@@ -10,6 +10,7 @@ import type {
   HistoryPage,
   HistoryStats,
   Language,
+  Link,
   LiveEvent,
   Navigate,
   PictureView,
@@ -60,6 +61,11 @@ export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
   return listen<Navigate>('navigate', (event) => handler(event.payload));
 }
 
+/** The window is to be closed, and its owner is to read first what that means. */
+export function onLeaving(handler: () => void): Promise<Stop> {
+  return listen('leaving', () => handler());
+}
+
 export const setEnabled = (enabled: boolean) => invoke<void>('set_enabled', { enabled });
 export const sawTurnedOn = () => invoke<void>('saw_turned_on');
 export const retryEngine = () => invoke<void>('retry_engine');
@@ -81,5 +87,8 @@ export const runAgain = (runId: string) => invoke<string>('run_again', { runId }
 export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<boolean>('save_file', { runId, name, side });
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
+export const openLink = (link: Link) => invoke<void>('open_link', { link });
+export const closeWindow = () => invoke<void>('close_window');
+export const quit = () => invoke<void>('quit');
 export const readSettings = () => invoke<Settings>('settings');
 export const applySettings = (settings: Settings) => invoke<Settings | null>('apply_settings', { settings });
