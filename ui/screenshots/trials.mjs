@@ -294,7 +294,7 @@ const list = {
     await page.getByRole('button', { name: 'Save plots/chart.txt' }).click();
     await page.getByText('Saved').waitFor();
     assert.deepEqual(await calls(page, 'copy_text'), [{ text: body.stdout.text }]);
-    assert.deepEqual(await calls(page, 'save_file'), [{ runId: 'one', name: 'plots/chart.txt' }]);
+    assert.deepEqual(await calls(page, 'save_file'), [{ runId: 'one', name: 'plots/chart.txt', side: 'out' }]);
     return page;
   },
 
