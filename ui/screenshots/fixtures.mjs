@@ -199,4 +199,4 @@ export function states(png) {
   };
 }
 
-export const parts = { base, busy, snapshot, settings, row, body, running, live, piece };
+export const parts = { base, busy, snapshot, settings, row, body, running, queued, live, piece };

@@ -35,7 +35,7 @@ export function mock(fixture) {
     const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
     return {
       ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - (at + 9) * 47_000, status, seconds,
-      client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
+      client: fixture.stranger ?? pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: fixture.stranger ?? pick(LABELS, at),
       exit_code: { ok: 0, failed: 1 }[status] ?? 137,
     };
   };

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
 import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
+import { strangers } from './strangers.mjs';
 
 const { base, busy, snapshot, row, body, running, live, piece } = parts;
 
@@ -60,6 +61,11 @@ const list = {
     }));
     assert.deepEqual(found, { hit: undefined, title: 'Sandtray', elements: 0 });
     return page;
+  },
+
+  async 'text of strangers moves and hides no control, in any page and state'({ start, browser, url }) {
+    await strangers({ browser, url, png: await picture() });
+    return start(base);
   },
 
   async 'a line of ten megabytes and a million lines leave the window quick'({ start }) {
@@ -415,7 +421,7 @@ export async function trials(browser, url, names, draw) {
       return page;
     };
     try {
-      const page = await trial({ start });
+      const page = await trial({ start, browser, url });
       assert.deepEqual(page.faults, [], 'no error, no refusal by the content security policy');
       passed += 1;
       console.log(`ok    ${name}`);
