@@ -72,8 +72,10 @@ export function outOfReach() {
     if (!(face instanceof HTMLInputElement || face instanceof HTMLSelectElement || face instanceof HTMLTextAreaElement) && face.scrollWidth > face.clientWidth + SLACK) {
       wrong.push(`its words pass its edge: ${face.scrollWidth} > ${face.clientWidth}`);
     }
-    const [left, right] = [Math.max(rect.left, clip.left) + 3, Math.min(rect.right, clip.right) - 3];
-    const [upper, lower] = [Math.max(rect.top, clip.top) + 3, Math.min(rect.bottom, clip.bottom) - 3];
+    // Within its rounded corners.
+    const inset = 3 + Math.min(parseFloat(getComputedStyle(face).borderTopLeftRadius) || 0, rect.height / 2) * 0.3;
+    const [left, right] = [Math.max(rect.left, clip.left) + inset, Math.min(rect.right, clip.right) - inset];
+    const [upper, lower] = [Math.max(rect.top, clip.top) + inset, Math.min(rect.bottom, clip.bottom) - inset];
     const points = [[left, upper], [right, upper], [left, lower], [right, lower], [(left + right) / 2, (upper + lower) / 2]];
     for (const [x, y] of points) {
       const hit = document.elementFromPoint(x, y);

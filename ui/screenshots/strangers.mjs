@@ -9,14 +9,14 @@ import { outOfReach } from './judge.mjs';
 
 const { busy, snapshot, row, body, running, queued, live } = parts;
 
-const SIZES = {
+export const SIZES = {
   usual: { width: 960, height: 640 },
   narrow: { width: 720, height: 520 },
   'large text': { width: 960, height: 640, text: 2 },
   'narrow, large text': { width: 720, height: 520, text: 2 },
 };
 
-const TEXTS = {
+export const TEXTS = {
   '200 letters': 'Summarise the quarterly numbers of the northern region and draw a chart of sales by month, then compare it with the plan and write a short note for the board about what is late and why that could be soo',
   'one word': 'w'.repeat(10_000),
   'right to left': 'סיכום \u202eהמספרים\u202c הרבעוניים 123 של \u2067האזור\u2069 הצפוני مخطط المبيعات 456 حسب الشهر ثم قارنه بالخطة '.repeat(3),
@@ -38,7 +38,7 @@ export function filled(value, text, key = '') {
   if (Array.isArray(value)) {
     if (LISTS.has(key)) return value.map((_, at) => `${at} ${text}`);
     // No two files of a run have one name.
-    return value.map((item, at) => (key.includes('files') && item.name ? { ...filled(item, text, key), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
+    return value.map((item, at) => (key.includes('files') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
   }
   if (value === null || typeof value !== 'object') return value === null && key === 'label' ? text : value;
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, LEFT.has(name) || typeof item === 'function' ? item : filled(item, text, name)]));
@@ -54,7 +54,7 @@ function worded(value, text, key) {
 const named = (name, text) => `${text}${name.slice(name.lastIndexOf('.'))}`;
 
 /** What the screenshots have no state for. */
-function more() {
+export function more() {
   const runs = { ...busy, rows: [{ ...row, run_id: 'one' }], records: { one: { run: { ...row, run_id: 'one' }, body } }, open: 'runs' };
   const refusal = { code: 'internal', message: 'No.', hint: 'Try `again`.', faults: [] };
   const alive = { ...runs, snapshot: { ...snapshot, running, queued }, live };
