@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
 import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
+import { rates } from './rates.mjs';
 import { strangers } from './strangers.mjs';
 
 const { base, busy, snapshot, row, body, running, live, piece } = parts;
@@ -66,6 +67,10 @@ const list = {
   async 'text of strangers moves and hides no control, in any page and state'({ start, browser, url }) {
     await strangers({ browser, url, png: await picture() });
     return start(base);
+  },
+
+  async 'ten programs that print a thousand lines a second each are followed, and leave a reader alone'({ start }) {
+    return rates({ start });
   },
 
   async 'a line of ten megabytes and a million lines leave the window quick'({ start }) {
