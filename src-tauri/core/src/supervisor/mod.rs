@@ -37,6 +37,7 @@ use crate::settings::Settings;
 
 use actor::{Actor, Command};
 pub use owner::{RemoveError, concurrency};
+pub use pending::Request;
 use pending::Pending;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.
@@ -127,6 +128,7 @@ impl Supervisor {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let hold = progress.hold.clone();
+        let spec = Arc::new(spec);
         let pending = Pending { spec, client, asked, progress, hold, reply, cancel, retried: false };
         self.send(Command::Submit(Box::new(pending))).await?;
         answer.await.unwrap_or_else(|_| {

@@ -1,5 +1,7 @@
 //! A run that waits for its turn, and the one way to answer its caller.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +15,8 @@ use super::{Record, Recorder};
 
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) spec: RunSpec,
+    /// Shared with an owner who looks at it.
+    pub(super) spec: Arc<RunSpec>,
     pub(super) client: Client,
     pub(super) asked: Asked,
     pub(super) progress: Progress,
@@ -58,6 +61,11 @@ impl Pending {
         Asker { name: name.clone(), program: program.clone(), own: id.is_of_owner() }
     }
 
+    /// What was asked, for the owner's eyes.
+    pub(super) fn request(&self) -> Request {
+        Request { spec: Arc::clone(&self.spec), client: self.client.clone() }
+    }
+
     pub(super) fn live(&self) -> LiveRun {
         LiveRun {
             run_id: self.spec.id,
@@ -68,6 +76,13 @@ impl Pending {
             limit_seconds: self.spec.limits.wall().as_secs_f64(),
         }
     }
+}
+
+/// What a run was asked to do and by whom: the very bytes, of which no copy is made.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub spec: Arc<RunSpec>,
+    pub client: Client,
 }
 
 #[derive(Debug)]

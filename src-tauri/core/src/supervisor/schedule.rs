@@ -63,13 +63,17 @@ impl Actor {
         while self.live.len() + self.overstaying() < self.concurrency {
             let Some((mut pending, image, doubted)) = self.next_run() else { return };
             // The owner may have lowered them since the run was asked for.
-            pending.spec.limits = pending.spec.limits.at_most(&self.limits());
+            let limits = pending.spec.limits.at_most(&self.limits());
+            if limits != pending.spec.limits {
+                Arc::make_mut(&mut pending.spec).limits = limits;
+            }
             let run = pending.spec.id;
             let live = Live {
                 client: pending.client.id,
                 shown: pending.live(),
                 cancel: pending.cancel.clone(),
                 tap: pending.progress.tap.clone(),
+                request: pending.request(),
             };
             self.live.insert(run, live);
             let task = RunTask {
