@@ -21,7 +21,7 @@ use crate::dto::error::CommandError;
 use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::picture::PictureView;
 use crate::dto::{detail, present};
-use crate::link::ReturnedFile;
+use crate::link::{ReturnedFile, ReturnedFiles};
 use crate::thumbnail::Want;
 
 /// What is refused is refused by then; a run that still waits is on its way.
@@ -91,6 +91,13 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
 pub(super) async fn returned_file(app: &App, run: &str, name: &str) -> Answer<ReturnedFile> {
     let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
     Ok(ReturnedFile { base64: STANDARD.encode(&file.bytes) })
+}
+
+/// The same of all that came back from the run.
+pub(super) async fn returned_files(app: &App, run: &str) -> Answer<ReturnedFiles> {
+    let files = record(&app.desk.here()?, run_id(run)?).await?.body.unwrap_or_default().files_out;
+    let files = files.into_iter().map(|FileOut { name, bytes }| (name, STANDARD.encode(&bytes))).collect();
+    Ok(ReturnedFiles { files })
 }
 
 pub(super) async fn history_picture(app: &App, run: &str, name: &str, pixels: bool) -> Answer<PictureView> {

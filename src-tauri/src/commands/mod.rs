@@ -63,6 +63,9 @@ pub(crate) enum Request {
     UnwatchRun {
         watch: WatchId,
     },
+    LiveRequest {
+        run_id: String,
+    },
     HistoryPage {
         filter: HistoryFilter,
     },
@@ -91,6 +94,10 @@ pub(crate) enum Request {
     ReturnedFile {
         run_id: String,
         name: String,
+    },
+    /// The same of all files of a run: see [`crate::link::ReturnedFiles`].
+    ReturnedFiles {
+        run_id: String,
     },
     CopyText {
         text: String,
@@ -127,6 +134,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
             live::unwatch_run(app, watch);
             written(())
         }
+        Request::LiveRequest { run_id } => written(live::live_request(app, &run_id).await?),
         Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
         Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
         Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),
@@ -138,6 +146,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::HistoryStats {} => written(history::history_stats(app).await?),
         Request::RunAgain { run_id } => written(history::run_again(app, &run_id).await?),
         Request::ReturnedFile { run_id, name } => written(history::returned_file(app, &run_id, &name).await?),
+        Request::ReturnedFiles { run_id } => written(history::returned_files(app, &run_id).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
         Request::Settings {} => written(settings::settings(app)?),
         Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),
@@ -159,7 +168,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::link::{RETURNED_FILE, SAVE_FILE};
+    use crate::link::{OPEN_SAVED, RETURNED_FILE, RETURNED_FILES, SAVE_ALL, SAVE_FILE};
 
     /// What serde says that it would have understood.
     fn known() -> BTreeSet<String> {
@@ -174,8 +183,11 @@ mod tests {
         let permissions = capability["permissions"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
         let mut allowed: BTreeSet<String> =
             permissions.filter_map(|text| text.strip_prefix("allow-")).map(|name| name.replace('-', "_")).collect();
-        // The window takes this one apart: it asks where, and for the file.
+        // The window takes these apart: it asks where, and for the files.
         assert!(allowed.remove(SAVE_FILE) && allowed.insert(RETURNED_FILE.to_owned()));
+        assert!(allowed.remove(SAVE_ALL) && allowed.insert(RETURNED_FILES.to_owned()));
+        // It knows where it has saved something.
+        assert!(allowed.remove(OPEN_SAVED));
         assert_eq!(known(), allowed);
     }
 

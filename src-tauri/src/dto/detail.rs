@@ -4,8 +4,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandtray_core::history::{self, FileOut};
+use sandtray_core::supervisor::Request;
 
 use super::history::{FileView, Piece, Preview, RunBody, RunRecord};
+use super::live::LiveRequest;
 use super::present;
 use crate::thumbnail::Kind;
 
@@ -19,13 +21,29 @@ pub fn detail(record: history::RunRecord) -> RunRecord {
     RunRecord { run: present::row(row), body: body.map(self::body) }
 }
 
+/// The same look at a run that is not over yet.
+pub fn request(Request { spec, client }: Request) -> LiveRequest {
+    let mut room = MAX_PREVIEWS;
+    LiveRequest {
+        client_pid: client.pid,
+        client_program: client.program,
+        code: piece(&spec.code),
+        code_bytes: spec.code.len() as u64,
+        files: spec.files.iter().map(|file| self::file(file.name.as_str(), &file.bytes, &mut room)).collect(),
+        stdin: piece(&spec.stdin),
+        stdin_bytes: spec.stdin.len() as u64,
+        limits: present::limits(&spec.limits),
+        overflow: spec.overflow,
+    }
+}
+
 fn body(body: history::Body) -> RunBody {
     let mut room = MAX_PREVIEWS;
     RunBody {
         code: piece(&body.code),
         stdout: piece(&body.stdout),
         stderr: piece(&body.stderr),
-        files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
+        files: body.files_out.iter().map(|FileOut { name, bytes }| self::file(name, bytes, &mut room)).collect(),
         files_in: body.files_in,
         skipped_files: body.skipped_files,
         left_behind: body.left_behind,
@@ -41,8 +59,8 @@ fn piece(bytes: &[u8]) -> Piece {
     Piece { text: text.into_owned(), base64, cut }
 }
 
-fn file(file: &FileOut, room: &mut usize) -> FileView {
-    let shown = preview(&file.name, &file.bytes);
+fn file(name: &str, bytes: &[u8], room: &mut usize) -> FileView {
+    let shown = preview(name, bytes);
     let size = match &shown {
         Preview::Text { text, .. } | Preview::Csv { text, .. } => written(text),
         Preview::Picture | Preview::None => 0,
@@ -54,7 +72,7 @@ fn file(file: &FileOut, room: &mut usize) -> FileView {
         }
         None => Preview::None,
     };
-    FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+    FileView { name: name.to_owned(), size: bytes.len() as u64, preview }
 }
 
 /// How many bytes it takes in JSON: up to six for one that is not to be seen.
@@ -101,6 +119,13 @@ impl Utf8Verdict for Result<&str, std::str::Utf8Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use sandtray_core::language::Language;
+    use sandtray_core::name::FileName;
+    use sandtray_core::run::{Client, ClientId, InputFile, Overflow, RunId, RunSpec};
+    use sandtray_core::settings::Settings;
+
     use super::*;
 
     #[test]
@@ -149,11 +174,37 @@ mod tests {
         assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
     }
 
+    /// A request is one frame of its client's: its bytes are far fewer than a run's page may have.
+    #[test]
+    fn a_request_of_a_live_run_is_shown_within_the_same_bounds() {
+        let worst = vec![1; MAX_PIECE + 1];
+        let files = (0..64)
+            .map(|n| InputFile { name: FileName::parse(&format!("{n}.txt")).unwrap(), bytes: worst.clone().into() });
+        let spec = RunSpec {
+            id: RunId::generate(),
+            language: Language::Python,
+            code: worst.clone().into(),
+            files: files.collect(),
+            stdin: worst.clone().into(),
+            limits: Settings::default().limits(),
+            overflow: Overflow::Truncate,
+            label: None,
+        };
+        let client = Client { id: ClientId(7), name: "agent".into(), pid: Some(12), program: Some("node".into()) };
+        let shown = request(Request { spec: Arc::new(spec), client });
+        assert_eq!(
+            (shown.code_bytes, shown.stdin_bytes, shown.files[63].size),
+            (1 << 20 | 1, 1 << 20 | 1, 1 << 20 | 1)
+        );
+        assert!(shown.code.cut && shown.stdin.cut);
+        assert_eq!((shown.client_pid, shown.client_program.as_deref()), (Some(12), Some("node")));
+        let length = serde_json::to_vec(&shown).unwrap().len();
+        assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
+    }
+
     #[test]
     fn previews_share_one_bound() {
-        let file = |room: &mut usize| {
-            super::file(&FileOut { name: "a.txt".into(), bytes: vec![b'x'; 10].into() }, room).preview
-        };
+        let file = |room: &mut usize| super::file("a.txt", &[b'x'; 10], room).preview;
         let mut room = 15;
         assert!(matches!(file(&mut room), Preview::Text { .. }));
         assert_eq!(file(&mut room), Preview::None);

@@ -37,8 +37,8 @@ use crate::settings::Settings;
 
 use actor::{Actor, Command};
 pub use owner::{RemoveError, concurrency};
-pub use pending::Request;
 use pending::Pending;
+pub use pending::Request;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.
 const COMMANDS: usize = 256;
