@@ -68,6 +68,10 @@ export function mock(fixture) {
       for (const event of fixture.live?.[args.runId] ?? []) send(channel, event);
       return last;
     },
+    live_request({ runId }) {
+      if (![...state.snapshot.running, ...state.snapshot.queued].some((run) => run.run_id === runId)) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
+      return fixture.requests?.[runId] ?? fixture.request;
+    },
     unwatch_run: ({ watch }) => void watches.delete(watch),
     settings: () => state.settings,
     apply_settings({ settings }) {
@@ -95,7 +99,8 @@ export function mock(fixture) {
       return pixels && png !== undefined ? { ...picture, png } : picture;
     },
     run_again: () => 'made0',
-    save_file: () => true,
+    save_file: ({ name }) => ({ folder: '/home/ada/Downloads', name: name.split('/').pop(), count: 1, place: 1 }),
+    save_all: () => ({ folder: '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
   };
 
   window.__TAURI_EVENT_PLUGIN_INTERNALS__ = { unregisterListener: (event) => listeners.delete(event) };

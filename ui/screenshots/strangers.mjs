@@ -38,7 +38,7 @@ export function filled(value, text, key = '') {
   if (Array.isArray(value)) {
     if (LISTS.has(key)) return value.map((_, at) => `${at} ${text}`);
     // No two files of a run have one name.
-    return value.map((item, at) => (key.includes('files') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
+    return value.map((item, at) => ((key.includes('files') || key === 'inputs') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
   }
   if (value === null || typeof value !== 'object') return value === null && key === 'label' ? text : value;
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, LEFT.has(name) || typeof item === 'function' ? item : filled(item, text, name)]));
@@ -63,7 +63,6 @@ export function more() {
       await page.evaluate(() => [...document.querySelectorAll('button[aria-label^="Stop "]')].slice(0, 3).forEach((button) => button.click()));
     } },
     'three live runs and the list': alive,
-    'a run that waits': { ...alive, run: 'wait1' },
     'an unreadable history': { ...runs, errors: { history_page: refusal, history_recent: refusal } },
     'an unreadable run': { ...runs, run: 'gone', errors: { history_run: refusal } },
     'a window without its app': { ...runs, errors: { subscribe: refusal } },

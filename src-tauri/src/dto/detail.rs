@@ -4,9 +4,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandtray_core::history::{self, FileOut};
+use sandtray_core::run::RunSpec;
 use sandtray_core::supervisor::Request;
 
-use super::history::{FileView, Piece, Preview, RunBody, RunRecord};
+use super::history::{FileView, InputView, Piece, Preview, RunBody, RunRecord};
 use super::live::LiveRequest;
 use super::present;
 use crate::thumbnail::Kind;
@@ -29,12 +30,22 @@ pub fn request(Request { spec, client }: Request) -> LiveRequest {
         client_program: client.program,
         code: piece(&spec.code),
         code_bytes: spec.code.len() as u64,
-        files: spec.files.iter().map(|file| self::file(file.name.as_str(), &file.bytes, &mut room)).collect(),
-        stdin: piece(&spec.stdin),
-        stdin_bytes: spec.stdin.len() as u64,
+        inputs: given(&spec, &mut room),
         limits: present::limits(&spec.limits),
         overflow: spec.overflow,
     }
+}
+
+fn given(spec: &RunSpec, room: &mut usize) -> Vec<InputView> {
+    let mut input = |name: Option<&str>, bytes: &[u8]| InputView {
+        name: name.map(str::to_owned),
+        size: bytes.len() as u64,
+        kept: true,
+        preview: fitting(name.unwrap_or_default(), bytes, room),
+    };
+    let stdin = (!spec.stdin.is_empty()).then(|| input(None, &spec.stdin));
+    let files = spec.files.iter().map(|file| input(Some(file.name.as_str()), &file.bytes));
+    stdin.into_iter().chain(files).collect()
 }
 
 fn body(body: history::Body) -> RunBody {
@@ -43,7 +54,7 @@ fn body(body: history::Body) -> RunBody {
         code: piece(&body.code),
         stdout: piece(&body.stdout),
         stderr: piece(&body.stderr),
-        files: body.files_out.iter().map(|FileOut { name, bytes }| self::file(name, bytes, &mut room)).collect(),
+        files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
         files_in: body.files_in,
         skipped_files: body.skipped_files,
         left_behind: body.left_behind,
@@ -59,20 +70,25 @@ fn piece(bytes: &[u8]) -> Piece {
     Piece { text: text.into_owned(), base64, cut }
 }
 
-fn file(name: &str, bytes: &[u8], room: &mut usize) -> FileView {
+fn file(file: &FileOut, room: &mut usize) -> FileView {
+    let preview = fitting(&file.name, &file.bytes, room);
+    FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+}
+
+/// None once the room for previews is used up.
+fn fitting(name: &str, bytes: &[u8], room: &mut usize) -> Preview {
     let shown = preview(name, bytes);
     let size = match &shown {
         Preview::Text { text, .. } | Preview::Csv { text, .. } => written(text),
         Preview::Picture | Preview::None => 0,
     };
-    let preview = match room.checked_sub(size) {
+    match room.checked_sub(size) {
         Some(rest) => {
             *room = rest;
             shown
         }
         None => Preview::None,
-    };
-    FileView { name: name.to_owned(), size: bytes.len() as u64, preview }
+    }
 }
 
 /// How many bytes it takes in JSON: up to six for one that is not to be seen.
@@ -204,7 +220,9 @@ mod tests {
 
     #[test]
     fn previews_share_one_bound() {
-        let file = |room: &mut usize| super::file("a.txt", &[b'x'; 10], room).preview;
+        let file = |room: &mut usize| {
+            super::file(&FileOut { name: "a.txt".into(), bytes: vec![b'x'; 10].into() }, room).preview
+        };
         let mut room = 15;
         assert!(matches!(file(&mut room), Preview::Text { .. }));
         assert_eq!(file(&mut room), Preview::None);

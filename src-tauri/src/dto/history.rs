@@ -127,6 +127,18 @@ pub struct FileView {
     pub preview: Preview,
 }
 
+/// What came in with the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct InputView {
+    /// `null`: standard input.
+    pub name: Option<String>,
+    pub size: u64,
+    /// `false` in runs of versions that kept no inputs.
+    pub kept: bool,
+    pub preview: Preview,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -3,7 +3,7 @@
 use sandtray_core::run::{Overflow, Stream};
 use serde::Serialize;
 
-use super::history::{FileView, Piece, RunLimits};
+use super::history::{InputView, Piece, RunLimits};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -37,10 +37,8 @@ pub struct LiveRequest {
     pub client_program: Option<String>,
     pub code: Piece,
     pub code_bytes: u64,
-    /// What lies beside the program.
-    pub files: Vec<FileView>,
-    pub stdin: Piece,
-    pub stdin_bytes: u64,
+    /// Standard input first, if there is any.
+    pub inputs: Vec<InputView>,
     pub limits: RunLimits,
     pub overflow: Overflow,
 }

@@ -1,7 +1,7 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
 import { bytes, plural, seconds } from './format';
-import type { Fault, ImageView, OwnerSnapshot, RunRow, SkipReason, Status, TroubleView } from './ipc/types';
+import type { Fault, ImageView, OwnerSnapshot, RunRow, Saved, SkipReason, Status, TroubleView } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -153,6 +153,15 @@ const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'li
 /** Control characters are left out, since a terminal would obey them when they are pasted. */
 export function copiedWords(leftOut: number): string {
   return leftOut === 0 ? 'Copied' : `Copied, without ${plural(leftOut, 'control character')}`;
+}
+
+export function savedWords({ folder, name, count }: Saved): string {
+  return count === 1 ? `Saved as ${name} in ${folder}` : `Saved ${plural(count, 'file')} in ${folder}`;
+}
+
+/** When it was over: what “3 min ago” counts from. */
+export function endedAt(run: Pick<RunRow, 'at_ms' | 'queued_seconds' | 'seconds'>): number {
+  return run.at_ms + ((run.queued_seconds ?? 0) + (run.seconds ?? 0)) * 1000;
 }
 
 /** Why something that the program left is not among its files. */

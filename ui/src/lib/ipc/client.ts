@@ -10,10 +10,12 @@ import type {
   HistoryStats,
   Language,
   LiveEvent,
+  LiveRequest,
   Navigate,
   PictureView,
   RecentRun,
   RunRecord,
+  Saved,
   Settings,
   WindowEvent,
 } from './types';
@@ -76,7 +78,11 @@ export const historyDelete = (runId: string) => invoke<void>('history_delete', {
 export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
-export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
+export const liveRequest = (runId: string) => invoke<LiveRequest>('live_request', { runId });
+/** Null where the owner thought better of it. */
+export const saveFile = (runId: string, name: string) => invoke<Saved | null>('save_file', { runId, name });
+export const saveAll = (runId: string) => invoke<Saved | null>('save_all', { runId });
+export const openSaved = (place: number) => invoke<void>('open_saved', { place });
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
 export const readSettings = () => invoke<Settings>('settings');

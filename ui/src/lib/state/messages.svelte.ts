@@ -7,17 +7,26 @@ export interface Message {
   text: string;
   hint: string | null;
   bad: boolean;
+  /** What can be done about it, on a button. */
+  act?: Act | undefined;
+}
+
+export interface Act {
+  name: string;
+  do: () => Promise<unknown>;
 }
 
 const STAY_MS = 4000;
+/** Long enough to reach its button. */
+const STAY_WITH_ACT_MS = 12_000;
 const MOST = 3;
 
 class Messages {
   list = $state<Message[]>([]);
   private last = 0;
 
-  say(text: string): void {
-    this.add(text, null, false);
+  say(text: string, act?: Act): void {
+    this.add(text, null, false, act);
   }
 
   /** Stays until it is closed. */
@@ -30,12 +39,12 @@ class Messages {
     this.list = this.list.filter((message) => message.id !== id);
   }
 
-  private add(text: string, hint: string | null, bad: boolean): void {
+  private add(text: string, hint: string | null, bad: boolean, act?: Act): void {
     this.last += 1;
     const id = this.last;
     const others = this.list.filter((message) => message.text !== text);
-    this.list = [...others, { id, text, hint, bad }].slice(-MOST);
-    if (!bad) setTimeout(() => this.close(id), STAY_MS);
+    this.list = [...others, { id, text, hint, bad, act }].slice(-MOST);
+    if (!bad) setTimeout(() => this.close(id), act ? STAY_WITH_ACT_MS : STAY_MS);
   }
 }
 
