@@ -183,7 +183,7 @@ const list = {
       assert.ok(focus.ring, `focus on ${focus.name} is seen`);
       seen.add(focus.name);
     }
-    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Pull Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Download Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
     return page;
   },
 

@@ -208,11 +208,10 @@ mod tests {
         };
         let client = Client { id: ClientId(7), name: "agent".into(), pid: Some(12), program: Some("node".into()) };
         let shown = request(Request { spec: Arc::new(spec), client });
-        assert_eq!(
-            (shown.code_bytes, shown.stdin_bytes, shown.files[63].size),
-            (1 << 20 | 1, 1 << 20 | 1, 1 << 20 | 1)
-        );
-        assert!(shown.code.cut && shown.stdin.cut);
+        assert!(shown.code.cut && shown.code_bytes == (1 << 20 | 1));
+        let (stdin, last) = (&shown.inputs[0], &shown.inputs[64]);
+        assert_eq!((stdin.name.as_deref(), stdin.size, stdin.kept), (None, 1 << 20 | 1, true));
+        assert_eq!((last.name.as_deref(), last.size), (Some("63.txt"), 1 << 20 | 1));
         assert_eq!((shown.client_pid, shown.client_program.as_deref()), (Some(12), Some("node")));
         let length = serde_json::to_vec(&shown).unwrap().len();
         assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");

@@ -53,7 +53,7 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
     // Other languages' images may be missing too.
     eventually("the images are known, and this one is missing", || async {
         let text = window.text().await;
-        text.contains(&image) && text.contains("Not pulled") && !text.contains("Not known yet")
+        text.contains(&image) && text.contains("Not downloaded") && !text.contains("Not known yet")
     })
     .await;
     let missing = not_pulled(&window).await;
@@ -75,7 +75,7 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
 }
 
 async fn not_pulled(window: &Window) -> usize {
-    window.text().await.matches("Not pulled").count()
+    window.text().await.matches("Not downloaded").count()
 }
 
 #[tokio::test(flavor = "multi_thread")]

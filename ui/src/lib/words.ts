@@ -28,7 +28,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   if (pulling && !someReady) return { tone: 'ready', text: `Fetching ${pulling.title}` };
   const preparing = snapshot.images.find((image) => image.state === 'preparing');
   if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
-  return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
+  return { tone: 'ready', text: warm ? `Ready · ${warm} kept ready` : 'Ready' };
 }
 
 /** Without the address, which is under Details. */
@@ -133,9 +133,15 @@ export function runTitle(run: { label: string | null; language: string }): strin
   return run.label?.trim() || `${languageTitle(run.language)} program`;
 }
 
-/** The first digits of `sha256:...`, enough to tell two images apart. */
-export function shortDigest(digest: string): string {
-  return digest.slice(digest.indexOf(':') + 1).slice(0, 12);
+/** The exact name of what a language runs in, for those who know images: with its digest where that is known. */
+export function exactImage(image: ImageView): string {
+  const [name = ''] = image.image.split('@');
+  return 'digest' in image && image.digest !== undefined ? `${name}@${image.digest}` : image.image;
+}
+
+/** Beside a language's name. The exact words are on hover. */
+export function versionWords({ language, language_version }: Pick<ImageView, 'language' | 'language_version'>): string {
+  return language === 'shell' ? 'small scripts' : language_version;
 }
 
 export function diskUsed(images: readonly ImageView[]): number {
