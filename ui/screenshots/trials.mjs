@@ -6,6 +6,7 @@ import { open } from './browser.mjs';
 import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
 import { rates } from './rates.mjs';
+import { runTrials } from './runs.mjs';
 import { strangers } from './strangers.mjs';
 
 const { base, busy, snapshot, row, body, running, live, piece } = parts;
@@ -30,6 +31,8 @@ const hostileBody = {
 };
 
 const list = {
+  ...runTrials,
+
   async 'hostile text does nothing anywhere'({ start }) {
     const liveRun = { ...running[0], label: TRICKS, client: ATTACKS };
     const page = await start({
@@ -206,8 +209,8 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
-      const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
+      const others = ['Code', 'Inputs', 'Files', 'Details', 'Output', 'From Python', 'In a terminal'];
+      const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name.replace(/ \(\d+\)$/, '')));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }
     return page;
@@ -341,12 +344,12 @@ const list = {
     await page.getByRole('alert').getByText('Running code was turned on at').waitFor();
     await page.getByRole('alert').getByRole('button', { name: 'Close this note' }).click();
     assert.equal((await calls(page, 'saw_turned_on')).length, 1);
-    await page.getByRole('button', { name: 'Pin Python to this version' }).click();
+    await page.getByRole('button', { name: 'Keep this version of Python' }).click();
     await page.evaluate(() => {
       const images = window.__mock.state().snapshot.images.map((image) => (image.language === 'python' ? { ...image, pinned: true } : image));
       window.__mock.snapshot({ images });
     });
-    await page.getByRole('button', { name: 'Unpin Python' }).click();
+    await page.getByRole('button', { name: 'Allow newer versions of Python' }).click();
     assert.deepEqual(await calls(page, 'pin_image'), [{ language: 'python', pinned: true }, { language: 'python', pinned: false }]);
     return page;
   },

@@ -88,13 +88,13 @@ async fn the_present_version_is_pinned_in_one_step_and_unpinned_in_another() {
     let image = agent.run(shell.clone()).await["image"].as_str().expect("a name").to_owned();
     let (name, digest) = image.split_once('@').expect("a digest");
     assert_eq!(name, "alpine:3.22");
-    window.click("[aria-label='Pin Shell to this version']").await;
-    window.find("[aria-label='Unpin Shell']").await;
+    window.click("[aria-label='Keep this version of Shell']").await;
+    window.find("[aria-label='Allow newer versions of Shell']").await;
     assert_eq!(desktop.settings().image(Language::Shell), format!("alpine:3.22@{digest}"));
     let pinned = agent.run(shell.clone()).await;
     assert_eq!((&pinned["stdout"], &pinned["image"]), (&json!("hi\n"), &json!(image)));
-    window.click("[aria-label='Unpin Shell']").await;
-    window.find("[aria-label='Pin Shell to this version']").await;
+    window.click("[aria-label='Allow newer versions of Shell']").await;
+    window.find("[aria-label='Keep this version of Shell']").await;
     assert_eq!(desktop.settings().images.get(&Language::Shell), None);
     assert_eq!(agent.run(shell).await["image"], json!(image));
 

@@ -76,7 +76,7 @@ describe('the picture of the day', () => {
   it('has round times under it, whatever it covers', () => {
     const ticks = (span: number) => xTicks(frameOf([], { width: 700, height: 200, left: 50, bottom: 20 }, now - span, now), 70).map(({ text }) => text);
     expect(ticks(HOUR)).toEqual(['14:40', '14:50', '15:00', '15:10', '15:20', '15:30']);
-    expect(ticks(24 * HOUR)).toEqual(['16:00', '20:00', '00:00', '04:00', '08:00', '12:00']);
+    expect(ticks(24 * HOUR)).toEqual(['18:00', '21:00', '00:00', '03:00', '06:00', '09:00', '12:00']);
   });
 });
 

@@ -4,4 +4,11 @@ import type { Overflow } from "./Overflow";
 import type { Piece } from "./Piece";
 import type { RunLimits } from "./RunLimits";
 
-export type LiveRequest = { client_pid: number | null, client_program: string | null, code: Piece, code_bytes: number, inputs: Array<InputView>, limits: RunLimits, overflow: Overflow, };
+/**
+ * What a run that waits or runs was asked to do. Hostile text, all of it.
+ */
+export type LiveRequest = { client_pid: number | null, client_program: string | null, code: Piece, code_bytes: number, 
+/**
+ * Standard input first, if there is any.
+ */
+inputs: Array<InputView>, limits: RunLimits, overflow: Overflow, };
