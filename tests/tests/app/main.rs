@@ -7,6 +7,7 @@
 mod history;
 mod life;
 mod notifications;
+mod output;
 mod pictures;
 mod pull;
 mod switch;
