@@ -41,6 +41,9 @@ const COMMANDS: &[&str] = &[
     "save_all",
     "open_saved",
     "copy_text",
+    "open_link",
+    "close_window",
+    "quit",
     "settings",
     "apply_settings",
 ];

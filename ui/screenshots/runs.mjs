@@ -28,7 +28,7 @@ export const runTrials = {
     await page.getByText('/opt/agents/desktop, process 4312').waitFor();
 
     await page.getByRole('tab', { name: 'Inputs' }).click();
-    await page.evaluate(() => window.__mock.snapshot({ queued: [], running: window.__mock.state().snapshot.queued }));
+    await page.evaluate(() => window.__mock.snapshot({ queued: [], running: window.__mock.state().snapshot.queued.map(({ waiting, ...run }) => run) }));
     await page.getByRole('heading', { name: /^Running for/ }).waitFor();
     assert.equal((await calls(page, 'live_request')).length, 2, 'its limits may have changed');
     await page.evaluate((run) => {
@@ -46,7 +46,7 @@ export const runTrials = {
     assert.equal(await page.getByRole('tab', { name: 'Output' }).getAttribute('aria-selected'), 'true');
     const waits = await start({ ...alive, run: 'wait1' });
     assert.equal(await waits.getByRole('tab', { name: 'Code' }).getAttribute('aria-selected'), 'true');
-    await waits.evaluate(() => window.__mock.snapshot({ queued: [], running: window.__mock.state().snapshot.queued }));
+    await waits.evaluate(() => window.__mock.snapshot({ queued: [], running: window.__mock.state().snapshot.queued.map(({ waiting, ...run }) => run) }));
     await waits.locator('[role=tab][aria-selected=true]', { hasText: 'Output' }).waitFor();
     return waits;
   },

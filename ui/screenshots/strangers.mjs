@@ -25,8 +25,8 @@ export const TEXTS = {
 
 /** Fields that hold what a program, an agent or an engine chose, by their names. */
 const FIELDS = new Set([
-  'label', 'client', 'client_program', 'program', 'error', 'image', 'name', 'title_of', 'url', 'found', 'version', 'summary', 'reason', 'message', 'hint',
-  'command_to_copy', 'socket', 'os', 'arch', 'text', 'path', 'digest', 'fault', 'first_line',
+  'label', 'client', 'client_program', 'program', 'error', 'image', 'name', 'url', 'found', 'version', 'summary', 'reason', 'message', 'hint',
+  'copy', 'socket', 'os', 'arch', 'text', 'path', 'digest', 'title',
 ]);
 const LISTS = new Set(['looked_at', 'notices', 'left_behind', 'told', 'addresses']);
 /** Ours, whatever they are called; and what is no text. */
@@ -41,7 +41,8 @@ export function filled(value, text, key = '') {
     return value.map((item, at) => ((key.includes('files') || key === 'inputs') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
   }
   if (value === null || typeof value !== 'object') return value === null && key === 'label' ? text : value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, LEFT.has(name) || typeof item === 'function' ? item : filled(item, text, name)]));
+  const ours = (name, item) => LEFT.has(name) || typeof item === 'function' || (name === 'title' && !('run_id' in value)) || (name === 'name' && 'link' in value);
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, ours(name, item) ? item : filled(item, text, name)]));
 }
 
 function worded(value, text, key) {

@@ -6,7 +6,7 @@ use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
 use crate::janitor::Janitor;
 use crate::lease::{Lease, make};
 use crate::pool::Pool;
-use crate::run::RunSpec;
+use crate::run::{RunId, RunSpec};
 use crate::traffic::Busy;
 
 /// Hands out leases.
@@ -41,14 +41,15 @@ impl Leases {
         }
     }
 
-    /// A new container. Dropping the future lets go of it too, however far it has come.
+    /// A new container, with an id of its own: the one before it may be on its way out, with its name. Dropping the future lets go of it too, however far it has come.
     pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),
             language: run.language,
             limits: run.limits,
             instance: self.instance.clone(),
-            run: run.id,
+            // One of its own: a run may need a second container while the engine still removes the first, and its name.
+            run: RunId::generate(),
         };
         make(Arc::clone(engine), spec, self.janitor.clone()).await
     }

@@ -9,6 +9,7 @@ pub mod picture;
 pub mod present;
 pub mod saved;
 pub mod snapshot;
+pub mod trouble;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
+use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
 use crate::text::plain;
@@ -18,10 +19,15 @@ pub(crate) enum Notice {
     PullFailed { image: String, message: String },
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
+    HistoryLost { message: String, hint: String },
+    HistoryBack,
     RunKilled { title: &'static str, client: String, why: Why },
+    RunCutOff { title: &'static str, client: String, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
+    StaysInTray,
+    TookOver,
     NoWindow { message: String },
     Updated,
 }
@@ -58,16 +64,32 @@ impl Notice {
         }
     }
 
+    /// Said once: when runs cease to be recorded, and when they are again.
+    pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
+        match (was_told, now) {
+            (false, Some(trouble)) if !trouble.records => {
+                Some(Self::HistoryLost { message: trouble.to_string(), hint: trouble.why.hint().into() })
+            }
+            (true, None) => Some(Self::HistoryBack),
+            (false, Some(_) | None) | (true, Some(_)) => None,
+        }
+    }
+
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
             Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::HistoryLost { .. } => "Runs are not recorded".into(),
+            Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::StaysInTray => "Sandtray stays in the tray".into(),
+            Self::TookOver => "Sandtray runs in this app now".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
         }
@@ -77,7 +99,8 @@ impl Notice {
         match self {
             Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
             Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
-            Self::EngineLost { message, hint } => format!("{message} {hint}"),
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => format!("{message} {hint}"),
+            Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
             Self::RunKilled { title, client, why } => {
                 let why = match why {
@@ -86,6 +109,13 @@ impl Notice {
                     Why::Output => "printed more than it may",
                 };
                 format!("{title} for {} {why}.", plain(client, NAME_CHARS))
+            }
+            Self::RunCutOff { title, client, sentence } => {
+                let client = plain(client, NAME_CHARS);
+                match sentence.strip_prefix("Cut off ") {
+                    Some(how) => format!("{title} for {client} was cut off {how}"),
+                    None => format!("{title} for {client}: {sentence}"),
+                }
             }
             Self::NewClient { client, program } => {
                 let (client, program) =
@@ -96,6 +126,10 @@ impl Notice {
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
+            Self::StaysInTray => {
+                "Agents can go on using it. Its icon in the tray opens the window again, and quits it.".into()
+            }
+            Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
@@ -103,7 +137,7 @@ impl Notice {
 
     /// What answers something that the owner has just done is told to those too who want no news.
     fn is_an_answer(&self) -> bool {
-        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+        matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
     /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
@@ -118,10 +152,15 @@ impl Notice {
             Self::PullFailed { .. } => Kind::PullFailed,
             Self::EngineLost { .. } => Kind::EngineLost,
             Self::EngineBack { .. } => Kind::EngineBack,
+            Self::HistoryLost { .. } => Kind::HistoryLost,
+            Self::HistoryBack => Kind::HistoryBack,
             Self::RunKilled { .. } => Kind::RunKilled,
+            Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
+            Self::StaysInTray => Kind::StaysInTray,
+            Self::TookOver => Kind::TookOver,
             Self::NoWindow { .. } => Kind::NoWindow,
             Self::Updated => Kind::Updated,
         }
@@ -134,10 +173,15 @@ enum Kind {
     PullFailed,
     EngineLost,
     EngineBack,
+    HistoryLost,
+    HistoryBack,
     RunKilled,
+    RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
+    StaysInTray,
+    TookOver,
     NoWindow,
     Updated,
 }
@@ -236,6 +280,14 @@ mod tests {
         for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
             assert_eq!(Notice::of_engine(before, now), None);
         }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_says_by_what() {
+        let sentence = "Cut off after 3.7 s: Docker went away.".into();
+        let notice = Notice::RunCutOff { title: "Python", client: "agent\n".into(), sentence };
+        assert_eq!(notice.title(), "Program cut off");
+        assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
     }
 
     #[test]

@@ -17,7 +17,7 @@ export function detailsOf({ run, body }: RunRecord): Group[] {
         ['Its program', programOf(run)],
         ['Code', `${bytes(run.code_bytes)}, SHA-256 ${run.code_sha256}`],
         ['Input', bytes(run.stdin_bytes)],
-        ...(body?.files_in.map((file): Row => ['File given', `${file.name} (${bytes(file.size)})`]) ?? []),
+        ...(body?.inputs.flatMap(({ name, size }): Row[] => (name === null ? [] : [['File given', `${name} (${bytes(size)})`]])) ?? []),
         ['Run id', run.run_id],
       ],
     ],

@@ -49,7 +49,7 @@ describe('a run', () => {
       at_ms: 0, client: 'agent', client_pid: 7, client_program: 'node', code_bytes: 3, code_sha256: 'ab', stdin_bytes: 0, run_id: 'r', status: 'timeout', exit_code: 137,
       queued_seconds: 0, seconds: 60, cpu_seconds: 1, memory_bytes: 1, oom_kills: 0, stdout: { produced: 1, returned: 1 }, stderr: { produced: 0, returned: 0 }, image: 'python@sha256:1', limits,
     } as RunRecord['run'];
-    const body = { files_in: [], skipped_files: [{ name: 'l', reason: 'symlink' }], left_behind: ['x'] } as unknown as RunRecord['body'];
+    const body = { inputs: [], skipped_files: [{ name: 'l', reason: 'symlink' }], left_behind: ['x'] } as unknown as RunRecord['body'];
     const groups = new Map(detailsOf({ run, body }).map(([title, rows]) => [title, new Map(rows)]));
     expect(groups.get('Result')?.get('Result')).toBe('Out of time (timeout)');
     expect(groups.get('Result')?.get('Image')).toBe('python@sha256:1');
