@@ -7,6 +7,8 @@ pub mod contract;
 pub mod delay;
 #[cfg(target_os = "linux")]
 pub mod desktop;
+#[cfg(target_os = "linux")]
+pub mod dockerd;
 #[cfg(unix)]
 pub mod hoarder;
 pub mod long_history;

@@ -30,7 +30,7 @@ const snapshot = {
 const settings = { ...said.settings, enabled: true };
 const row = {
   run_id: 'r0', at_ms: now - 60_000, client: 'claude-desktop', client_pid: 4312, client_program: '/opt/agents/desktop', language: 'python',
-  label: null, title: null, given_up: false, status: 'ok', error: null, exit_code: 0, seconds: 0.214, queued_seconds: 0.012, memory_bytes: 31 * MB, cpu_seconds: 0.19, oom_kills: 0,
+  label: null, title: null, given_up: false, status: 'ok', ended_by: 'program', error: null, cut_off: null, exit_code: 0, seconds: 0.214, queued_seconds: 0.012, memory_bytes: 31 * MB, cpu_seconds: 0.19, oom_kills: 0,
   code_bytes: 412, code_sha256: '9b74c9897bac770ffc029102a200c5de6b1a3f1c8c9d9a7e4f1f8f6d2b0e7c55', stdin_bytes: 0,
   stdout: { produced: 120, returned: 120 }, stderr: { produced: 0, returned: 0 }, files_in: { count: 0, bytes: 0 }, files_out: { count: 0, bytes: 0 },
   skipped_files: 0, image: 'python:3.12-slim@sha256:a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f90',
@@ -91,6 +91,16 @@ const chartBody = {
   left_behind: ['cache.tmp'],
 };
 
+const cutRow = {
+  ...row, run_id: 'cut-off', at_ms: now - 130_000, label: 'Train a small classifier', status: 'interrupted', ended_by: 'engine',
+  cut_off: 'Cut off after 3.7 s: Docker went away.', exit_code: null, seconds: 3.7,
+};
+const cutBody = { ...body, stdout: piece('loading digits: 1797 samples, 64 features\nepoch  1  loss 2.1413\nepoch  2  loss 1.9937\n') };
+const cancelledRow = {
+  ...row, run_id: 'cancelled', at_ms: now - 150_000, label: 'Crawl the sitemap fixture', client: 'Claude Desktop', status: 'cancelled', ended_by: 'client',
+  exit_code: 137, seconds: 12.4,
+};
+
 const picturesRow = { ...row, run_id: 'pictures', at_ms: now - 500_000, label: 'Draw posters', files_out: { count: 3, bytes: 91_000 } };
 const picturesBody = {
   ...body,
@@ -138,7 +148,7 @@ function hash(seed) {
 const recent = (count) =>
   Array.from({ length: count }, (_, at) => {
     const noise = (salt) => hash(at * 31 + salt);
-    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : 'ok';
+    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : noise(15) > 0.985 ? 'interrupted' : 'ok';
     const day = noise(1) ** 0.8;
     return {
       run_id: `made${at}`, at_ms: now - day * 86_000_000, language: 'python', status,
@@ -162,7 +172,7 @@ const elsewhere = { ...snapshot, service: said.elsewhere, enabled: false, engine
 
 /** Each: the fixture, and what is done before the picture is taken. */
 export function states(png) {
-  const records = { failed: { run: failedRow, body: failedBody }, chart: { run: chartRow, body: chartBody }, pictures: { run: picturesRow, body: picturesBody }, 'given-up': { run: givenUpRow, body: null, not_again: said.not_again } };
+  const records = { failed: { run: failedRow, body: failedBody }, chart: { run: chartRow, body: chartBody }, pictures: { run: picturesRow, body: picturesBody }, 'given-up': { run: givenUpRow, body: null, not_again: said.not_again }, 'cut-off': { run: cutRow, body: cutBody }, cancelled: { run: cancelledRow, body } };
   const pictures = {
     'logo.png': { kind: 'fits', width: 640, height: 360, moves: false, png },
     'temperature.png': { kind: 'fits', width: 640, height: 360, moves: false, png },
@@ -170,7 +180,7 @@ export function states(png) {
     'poster.png': { kind: 'too_large', width: 23_170, height: 23_170 },
     'cut-off.jpg': { kind: 'unreadable' },
   };
-  const withRuns = { ...busy, rows: [failedRow, chartRow, picturesRow, givenUpRow], records, pictures };
+  const withRuns = { ...busy, rows: [cutRow, cancelledRow, failedRow, chartRow, picturesRow, givenUpRow], records, pictures };
   return {
     'off-never-used': { ...base, snapshot: { ...snapshot, enabled: false, first_start: true, warm: undefined, images: allOf({ state: 'not_pulled' }) }, settings: { ...settings, enabled: false } },
     'on-no-runs': base,
@@ -207,6 +217,8 @@ export function states(png) {
       act: async (page) => page.getByRole('button', { name: 'Run again' }).click(),
     },
     'failed-run': { ...withRuns, open: 'runs', run: 'failed' },
+    'run-cut-off': { ...withRuns, open: 'runs', run: 'cut-off' },
+    'run-cancelled': { ...withRuns, open: 'runs', run: 'cancelled' },
     'run-code': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
     'run-details': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
     'run-chart': { ...withRuns, open: 'runs', run: 'chart', act: async (page) => page.getByRole('tab', { name: 'Files' }).click() },

@@ -409,7 +409,7 @@ const list = {
     await dialog.getByText('3 programs that run or wait are ended.').waitFor();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     await page.evaluate(() => window.__mock.emit('leaving', null));
-    await dialog.getByRole('button', { name: 'Close the window' }).click();
+    await dialog.getByRole('button', { name: 'Close window' }).click();
     await page.waitForTimeout(50);
     assert.deepEqual([(await calls(page, 'close_window')).length, (await calls(page, 'quit')).length], [1, 1]);
     return page;

@@ -41,7 +41,7 @@ impl Leases {
         }
     }
 
-    /// A new container, with an id of its own: the one before it may be on its way out, with its name. Dropping the future lets go of it too, however far it has come.
+    /// A new container. Dropping the future lets go of it too, however far it has come.
     pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),

@@ -162,7 +162,10 @@ pub(super) fn limits(limits: &Limits) -> RunLimits {
 mod tests {
     use super::*;
     use sandtray_core::engine::{ImageInfo, PullError};
+    use sandtray_core::error::RunError;
     use sandtray_core::language::Language;
+    use sandtray_core::run::{Captured, Client, ClientId, CutBy, Interrupted, RunId};
+    use sandtray_core::settings::Keep;
 
     fn shown(state: event::ImageState) -> ImageStateView {
         image_view(&status(state)).state
@@ -219,6 +222,44 @@ mod tests {
         assert_eq!(warning(&ready("tcp://127.0.0.1:2375")), None);
         assert!(warning(&ready("tcp://10.0.0.1:2375")).unwrap().contains("unencrypted"));
         assert_eq!(warning(&EngineState::Checking), None);
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_happened_and_one_that_was_refused_did_not() {
+        let request = sandtray_core::protocol::request::RunRequest {
+            language: Language::Shell,
+            code: "echo".into(),
+            files: Vec::new(),
+            stdin: Default::default(),
+            limits: Default::default(),
+            overflow: Default::default(),
+            stream: false,
+            label: None,
+        };
+        let owner = sandtray_core::settings::Settings::default().limits();
+        let spec = sandtray_core::policy::spec(request, &owner, RunId::generate()).unwrap();
+        let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
+        let shown = |error: RunError| {
+            let now = std::time::SystemTime::now();
+            row(history::RunRecord::of(&spec, &client, now, Err(&error), Keep::Metrics).row)
+        };
+        let cut = shown(RunError::Interrupted(Box::new(Interrupted {
+            run: spec.id,
+            by: CutBy::Engine,
+            engine: "Docker",
+            wall: std::time::Duration::from_millis(3700),
+            queued: std::time::Duration::ZERO,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            memory_bytes: None,
+            cpu: None,
+            image: String::new(),
+            limits: spec.limits,
+        })));
+        assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
+        assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));
+        let refused = shown(RunError::ShuttingDown);
+        assert_eq!((refused.error.as_deref(), refused.cut_off), (Some("Sandtray is shutting down."), None));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct StepView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub link: Option<LinkView>,
+    /// It is done under Settings.
+    pub setting: bool,
 }
 
 /// A page of the net that the app opens in the owner's browser.

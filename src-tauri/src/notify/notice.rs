@@ -285,9 +285,30 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_off_says_by_what() {
         let sentence = "Cut off after 3.7 s: Docker went away.".into();
-        let notice = Notice::RunCutOff { title: "Python", client: "agent\n".into(), sentence };
+        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
         assert_eq!(notice.title(), "Program cut off");
         assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
+    }
+
+    #[test]
+    fn a_history_is_told_once_when_it_takes_no_runs_and_once_when_it_does() {
+        let trouble = |records| Trouble {
+            why: sandtray_core::history::Why::DiskFull,
+            since: std::time::SystemTime::UNIX_EPOCH,
+            unrecorded: 1,
+            given_up: 0,
+            records,
+        };
+        let lost = Notice::of_history(false, Some(&trouble(false))).unwrap();
+        assert_eq!(lost.title(), "Runs are not recorded");
+        assert_eq!(
+            lost.body(),
+            "Runs cannot be recorded, and 1 was not: the disk is full. Free some disk space. Recording then goes on by itself."
+        );
+        assert_eq!(Notice::of_history(false, Some(&trouble(true))), None, "what is recorded is no alarm");
+        assert_eq!(Notice::of_history(true, Some(&trouble(false))), None);
+        assert_eq!(Notice::of_history(true, None), Some(Notice::HistoryBack));
+        assert_eq!(Notice::of_history(false, None), None);
     }
 
     #[test]

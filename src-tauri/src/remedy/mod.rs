@@ -37,9 +37,11 @@ pub(crate) fn view(trouble: &EngineTrouble, system: System) -> TroubleView {
         EngineTrouble::Unusable { endpoint, unfit, reason } => {
             (TroubleKind::Unusable, unusable(*unfit, reason), make_fit(*unfit, endpoint, system))
         }
-        EngineTrouble::WallMissing { wall, image, .. } => {
-            (TroubleKind::WallMissing, wall_missing(wall, image), update(system))
-        }
+        EngineTrouble::WallMissing { wall, image, .. } => (
+            TroubleKind::WallMissing,
+            wall_missing(wall, image),
+            update(system, "Or choose another engine or another image:"),
+        ),
     };
     let looked_at = if let EngineTrouble::Absent { looked_at } = trouble { looked_at.clone() } else { Vec::new() };
     TroubleView {
@@ -63,6 +65,11 @@ fn copies(text: impl Into<String>, command: impl Into<String>) -> StepView {
 
 fn leads(text: impl Into<String>, link: LinkView) -> StepView {
     StepView { link: Some(link), ..says(text) }
+}
+
+/// Where the engine is chosen.
+fn chooses(text: impl Into<String>) -> StepView {
+    StepView { setting: true, ..says(text) }
 }
 
 fn absent() -> String {
@@ -178,7 +185,9 @@ fn unusable(unfit: Unfit, reason: &str) -> String {
                 .into()
         }
         Unfit::OtherSystem => "It runs containers of Windows, and the programs of agents need Linux.".into(),
-        Unfit::Address | Unfit::TooOld | Unfit::Other => sentence(reason),
+        Unfit::Address | Unfit::TooOld | Unfit::Other => {
+            sentence(reason.strip_prefix("it is too old: ").unwrap_or(reason))
+        }
     }
 }
 
@@ -195,11 +204,12 @@ fn make_fit(unfit: Unfit, endpoint: &Endpoint, system: System) -> Vec<StepView> 
             vec![says("If you mean it, enter that address in Settings. If not, choose an engine on this computer.")]
         }
         Unfit::Address => vec![says("Correct the address. It is most often `unix:///var/run/docker.sock`.")],
-        Unfit::TooOld => update(system),
+        Unfit::TooOld => update(system, "Or choose another engine:"),
         Unfit::OtherSystem => {
             vec![says("Choose Switch to Linux containers in the menu of Docker Desktop, the whale beside the clock.")]
         }
-        Unfit::Other => vec![says("Update the engine, or choose another one in Settings.")],
+        Unfit::Other if endpoint.named_by().is_some() => vec![says("Update the engine, or choose another one.")],
+        Unfit::Other => vec![chooses("Update the engine, or choose another one:")],
     }
 }
 
@@ -229,7 +239,7 @@ fn wall_missing(wall: &str, image: &str) -> String {
     )
 }
 
-fn update(system: System) -> Vec<StepView> {
+fn update(system: System, otherwise: &str) -> Vec<StepView> {
     let command = match system.family {
         Family::Debian => Some("sudo apt-get update && sudo apt-get install docker.io"),
         Family::Fedora => Some("sudo dnf upgrade moby-engine"),
@@ -237,22 +247,20 @@ fn update(system: System) -> Vec<StepView> {
         Family::Suse => Some("sudo zypper update docker"),
         Family::Linux | Family::MacOs | Family::Windows => None,
     };
-    let guide = leads(
-        "Or choose another engine in Settings, or install the latest Docker by its own guide:",
-        Link::InstallDocker.view("Open the guide"),
-    );
-    command.map(|command| copies("Update Docker, in a terminal:", command)).into_iter().chain([guide]).collect()
+    let guide = leads("Or install the latest Docker by its own guide:", Link::InstallDocker.view("Open the guide"));
+    let update = command.map(|command| copies("Update Docker, in a terminal:", command));
+    update.into_iter().chain([guide, chooses(otherwise)]).collect()
 }
 
 /// Where the address is to be changed, if it was written down.
 fn named(endpoint: &Endpoint) -> Option<NamedView> {
     let text = match endpoint.named_by()? {
-        NamedBy::Settings => "This address is from Sandtray's settings, under Engine.".into(),
+        NamedBy::Settings => "The address is from Sandtray's settings, under Engine:".into(),
         NamedBy::Variable => {
-            "This address is from the variable DOCKER_HOST of your session. One that you enter in Settings goes before it.".into()
+            "The address is from the variable DOCKER_HOST of your session. One that you enter in Settings goes before it:".into()
         }
         NamedBy::Context(name) => {
-            format!("This address is from the Docker context {name}. One that you enter in Settings goes before it.")
+            format!("The address is from the Docker context {name}. One that you enter in Settings goes before it:")
         }
     };
     Some(NamedView { url: endpoint.url.clone(), text })

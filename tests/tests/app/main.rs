@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod history;
+mod leaving;
 mod life;
 mod notifications;
 mod output;
@@ -12,6 +13,7 @@ mod pictures;
 mod pull;
 mod switch;
 mod system;
+mod trouble;
 mod walls;
 mod window;
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use sandtray_tests::between::Between;
+use sandtray_tests::dockerd::Dockerd;
 use sandtray_tests::rig::{Agent, Rig, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::dockerd::Dockerd;
 use crate::told;
 
 /// Says something on both streams, one of them no text, and goes on.
@@ -111,7 +111,7 @@ async fn in_a_batch_one_run_that_is_cut_off_has_its_own_error() {
     rig.stop().await;
 }
 
-fn socket_of(rig: &Rig) -> PathBuf {
+pub(crate) fn socket_of(rig: &Rig) -> PathBuf {
     let engine = rig.service.health.watch().borrow().engine.clone().unwrap();
     PathBuf::from(engine.endpoint().url.strip_prefix("unix://").expect("this test speaks to a Unix socket"))
 }

@@ -7,7 +7,6 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
-mod dockerd;
 mod ended_by;
 #[cfg(target_os = "linux")]
 mod full_disk;
@@ -17,6 +16,7 @@ mod killing;
 mod leftovers;
 mod pull;
 mod removed;
+mod restarts;
 mod runtime;
 mod switch;
 

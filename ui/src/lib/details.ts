@@ -25,6 +25,7 @@ export function detailsOf({ run, body }: RunRecord): Group[] {
       'Result',
       [
         ['Result', `${verdictWord(run.status)} (${run.status})`],
+        ['Ended by', run.ended_by?.replace('_', ' ') ?? '–'],
         ['Exit code', run.exit_code === null ? '–' : String(run.exit_code)],
         ['Waited', seconds(run.queued_seconds)],
         ['Ran', seconds(run.seconds)],

@@ -4,7 +4,7 @@ import * as format from './format';
 import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import {
-  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, quitSentence, runTitle, verdictSentence, verdictWord,
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, verdictSentence, verdictWord,
   waitingSentence, waitingWord,
 } from './words';
 
@@ -120,6 +120,7 @@ describe('words', () => {
   it('tell a pull from a queue in the run and in its row', () => {
     expect(plain(waitingSentence(waits(pull)).title)).toBe('Waiting for the image of Python: 46 %');
     expect(plain(waitingWord(waits(pull)))).toBe('Fetching Python: 46 %');
+    expect(waitingWord(waits({ why: 'turn', ahead: 0 }))).toBe('Waiting for its turn · Python');
     const turn = (ahead: number) => waitingSentence(waits({ why: 'turn', ahead }));
     expect([turn(0).title, turn(0).note]).toEqual(['Waiting for its turn', 'It is the next to start, as soon as a place is free.']);
     expect(turn(1).note).toBe('It starts after one other, as soon as a place is free.');
@@ -169,7 +170,7 @@ describe('words', () => {
     expect(said({ status: 'timeout' })).toBe('Stopped after 60 s, the time limit.');
     expect(said({ status: 'out_of_memory' })).toContain('512 MB');
     expect(said({ status: 'output_limit' })).toContain('64 KB');
-    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
+    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped on request before it started.');
     expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
     expect(verdictWord('of another version')).toBe('Didn’t run');
   });
@@ -186,5 +187,35 @@ describe('words', () => {
     expect(runTitle({ ...run, label: ' a label ', title: 'words' })).toBe('a label');
     expect(runTitle({ ...run, label: ' ', title: 'Sum the sales' })).toBe('Sum the sales');
     expect(runTitle(run)).toBe('Python program');
+  });
+
+  it('say who ended a run', () => {
+    const run = { status: 'cancelled', error: null, exit_code: 137, seconds: 3.7, client: 'Claude Desktop' } as unknown as RunRow;
+    const said = (ended_by: string | null, ran = 3.7) => plain(verdictSentence({ ...run, ended_by, seconds: ran }));
+    expect(said('owner')).toBe('You stopped it after 3.7 s.');
+    expect(said('client')).toBe('Claude Desktop cancelled it after 3.7 s.');
+    expect(said('client_left')).toBe('Stopped after 3.7 s: its client went away.');
+    expect(said('switch')).toBe('Stopped after 3.7 s: Sandtray was turned off.');
+    expect(said('shutdown')).toBe('Stopped after 3.7 s: Sandtray was closed.');
+    expect(said(null)).toBe('Stopped on request after 3.7 s.');
+    expect(['owner', 'client', 'client_left'].map((by) => said(by, 0))).toEqual([
+      'You stopped it before it started.',
+      'Claude Desktop cancelled it before it started.',
+      'Stopped before it started: its client went away.',
+    ]);
+    const hostile = { ...run, ended_by: 'client', client: 'a\u202eb'.repeat(200) };
+    expect(verdictSentence(hostile).length).toBeLessThan(600);
+    expect(verdictSentence(hostile)).not.toContain('\u202e');
+  });
+
+  it('never call a run that was cut off one that failed or did not run', () => {
+    const cut_off = 'Cut off after 3.7 s: Podman went away.';
+    const run = { status: 'interrupted', ended_by: 'engine', error: null, cut_off, exit_code: null, seconds: 3.7 } as unknown as RunRow;
+    expect([verdictWord('interrupted'), verdictSentence(run)]).toEqual(['Cut off', cut_off]);
+    expect(plain(verdictSentence({ ...run, cut_off: null }))).toBe('Cut off after 3.7 s.');
+    expect(noOutput(run)).toBe('The program had printed nothing when it was cut off.');
+    expect(noOutput({ ...run, status: 'ok' })).toBe('The program printed nothing.');
+    expect(noOutput({ ...run, status: 'cancelled', seconds: 0 })).toContain('didn’t run');
+    expect(noOutput({ ...run, status: 'engine_unavailable', error: 'x' })).toContain('didn’t run');
   });
 });

@@ -46,12 +46,13 @@ describe('a run', () => {
   it('says its exact terms under Details', () => {
     const limits = { seconds: 60, memory_bytes: 512 * 2 ** 20, cpus: 1, processes: 128, output_bytes: 65_536, file_bytes: 5 * 2 ** 20 };
     const run = {
-      at_ms: 0, client: 'agent', client_pid: 7, client_program: 'node', code_bytes: 3, code_sha256: 'ab', stdin_bytes: 0, run_id: 'r', status: 'timeout', exit_code: 137,
+      at_ms: 0, client: 'agent', client_pid: 7, client_program: 'node', code_bytes: 3, code_sha256: 'ab', stdin_bytes: 0, run_id: 'r', status: 'timeout', ended_by: 'client_left', exit_code: 137,
       queued_seconds: 0, seconds: 60, cpu_seconds: 1, memory_bytes: 1, oom_kills: 0, stdout: { produced: 1, returned: 1 }, stderr: { produced: 0, returned: 0 }, image: 'python@sha256:1', limits,
     } as RunRecord['run'];
     const body = { inputs: [], skipped_files: [{ name: 'l', reason: 'symlink' }], left_behind: ['x'] } as unknown as RunRecord['body'];
     const groups = new Map(detailsOf({ run, body }).map(([title, rows]) => [title, new Map(rows)]));
     expect(groups.get('Result')?.get('Result')).toBe('Out of time (timeout)');
+    expect(groups.get('Result')?.get('Ended by')).toBe('client left');
     expect(groups.get('Result')?.get('Image')).toBe('python@sha256:1');
     expect(groups.get('Request')?.get('Its program')).toBe('node, process 7');
     expect([...groups.get('Left out')!.values()]).toEqual(['a link, not a file', 'was not in the folder for results']);

@@ -13,13 +13,14 @@ use crate::disk;
 
 /// Below this much free disk an error of the system is for want of room.
 const NO_ROOM: u64 = 64 << 10;
-/// Of the room that is left, what the log may need. The database grows by no more than the rest: else what is in the
-/// log could not be written back, and the log not be begun anew.
+/// Of the room that is left, what the log may need. The database grows by the rest at most: what is in the log could
+/// not be written back otherwise, and the log not be begun anew.
 const LOG_ROOM: u64 = 4 << 20;
 /// Made beside what a record needs, so that not every record begins with this.
 const SLACK: u64 = 256 << 10;
-/// Runs given up for one record.
+/// Runs given up at once, and how often that is done for one record: what is given up may leave pages half full.
 const MOST_GIVEN_UP: u32 = 64;
+const ROUNDS: u32 = 3;
 /// A record above this gives up nothing for its output: on a full disk its figures are enough.
 const LARGE: u64 = 1 << 20;
 
@@ -70,9 +71,12 @@ impl Worker {
     fn write_on_full_disk(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
         let weight = store::weight(record);
         let wanted = if weight <= LARGE { weight } else { 0 } + SLACK;
-        let given_up = self.make_room(wanted);
-        self.trouble(Why::DiskFull, |trouble| trouble.given_up += u64::from(given_up));
-        if weight <= LARGE && given_up > 0 {
+        for _ in 0..ROUNDS {
+            let given_up = self.make_room(wanted);
+            self.trouble(Why::DiskFull, |trouble| trouble.given_up += u64::from(given_up));
+            if weight > LARGE || given_up == 0 {
+                break;
+            }
             match self.insert(record) {
                 Err(HistoryError::DiskFull) => {}
                 written => return written,
@@ -104,8 +108,9 @@ impl Worker {
             }
             store.checkpoint(Checkpoint::Restart)
         });
-        let room = disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM);
-        let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(room)));
+        // What was given up is the room to use. Other room may be taken by others before it is.
+        let growth = if runs > 0 { 0 } else { disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM) };
+        let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(growth)));
         self.unwritten = 0;
         if runs > 0 {
             tracing::warn!(runs, bytes, "the disk is full: of old runs only the figures are kept");

@@ -9,8 +9,7 @@ use sandtray_core::engine::LABEL_INSTANCE;
 use tokio::time::{Instant, sleep};
 
 use super::calls::{Call, End};
-use super::disturb::{Book, Disturbance, Kind, World};
-use super::now;
+use super::disturb::{Book, Disturbance, ENGINE_KILLED, Kind, World};
 
 /// Kibibytes: the most memory that the service may ever have taken.
 const MEMORY: u64 = 96 << 10;
@@ -30,6 +29,9 @@ const FILES: [&str; 7] = [
 const PROCESSES: [&str; 5] = ["sh", "soak", "dockerd", "containerd", "docker"];
 /// What an engine starts a container with and keeps it by. One that is killed may forget it; the container has ended or never began.
 const KEEPERS: [&str; 2] = ["containerd-shim", "runc"];
+
+/// Of a command line, in a report.
+const MAX_LINE: usize = 100;
 
 /// One run in the history.
 struct Row {
@@ -57,16 +59,27 @@ pub(crate) async fn leftovers(world: &World) {
             Some(_) | None => sleep(Duration::from_millis(200)).await,
         }
     }
+    let killed = book.all().iter().any(|one| one.what == ENGINE_KILLED);
     for process in processes() {
-        book.note(format!("a process is left: {process}"));
+        // One that is killed in the middle of a start may forget the container: its list, which is all that the service sees, lacks it.
+        if killed && process.contained {
+            println!("An engine that was killed has forgotten a container, in which is left: {}", process.what);
+        } else {
+            book.note(format!("a process is left: {}", process.what));
+        }
     }
     for file in files(world.service.home()) {
         book.note(format!("a file is left: {}", file.display()));
     }
 }
 
+struct Process {
+    what: String,
+    contained: bool,
+}
+
 /// Those that should have ended: all that live in a container, and what does not belong here.
-fn processes() -> Vec<String> {
+fn processes() -> Vec<Process> {
     let numbers = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         name.parse::<u32>().ok()
@@ -82,7 +95,8 @@ fn processes() -> Vec<String> {
             let contained = Some(theirs) != ours;
             let keeps = KEEPERS.iter().any(|keeper| name.starts_with(keeper));
             let known = PROCESSES.contains(&name.as_str()) && !contained;
-            (!keeps && !known).then(|| format!("{name} ({line})"))
+            let short: String = line.chars().take(MAX_LINE).collect();
+            (!keeps && !known).then(|| Process { what: format!("{name} ({short})"), contained })
         })
         .collect()
 }
@@ -108,11 +122,19 @@ fn is_history(name: &str) -> bool {
     ["", "-wal", "-shm"].iter().any(|companion| name == format!("data/history.sqlite{companion}"))
 }
 
-/// Compares what was answered with what was written down.
-pub(crate) fn history(file: &Path, calls: &[Call], disturbances: &[Disturbance], book: &Book) {
+/// Compares what was answered with what was written down: each call that the history has otherwise, and how.
+pub(crate) fn history<'a>(
+    file: &Path,
+    calls: &'a [Call],
+    disturbances: &[Disturbance],
+    book: &Book,
+) -> Vec<(&'a Call, String)> {
     let rows = match rows(file) {
         Ok(rows) => rows,
-        Err(error) => return book.note(format!("the history cannot be read: {error}")),
+        Err(error) => {
+            book.note(format!("the history cannot be read: {error}"));
+            return Vec::new();
+        }
     };
     println!("{} runs are in the history.", rows.values().map(Vec::len).sum::<usize>());
     let known: HashMap<&str, &Call> = calls.iter().map(|call| (call.label.as_str(), call)).collect();
@@ -125,12 +147,8 @@ pub(crate) fn history(file: &Path, calls: &[Call], disturbances: &[Disturbance],
             book.note(format!("{label} is in the history {} times: {statuses:?}", rows.len()));
         }
     }
-    for call in calls {
-        let row = rows.get(&call.label).and_then(|rows| rows.first());
-        if let Some(what) = mismatch(call, row, disturbances) {
-            book.note(format!("{} ({}): {what}; sent {} ms before now", call.label, call.kind, now() - call.sent));
-        }
-    }
+    let row = |call: &Call| rows.get(&call.label).and_then(|rows| rows.first());
+    calls.iter().filter_map(|call| Some((call, mismatch(call, row(call), disturbances)?))).collect()
 }
 
 fn mismatch(call: &Call, row: Option<&Row>, disturbances: &[Disturbance]) -> Option<String> {

@@ -20,7 +20,7 @@ use super::wire::{Heard, Wire};
 const ABSENT: Duration = Duration::from_secs(45);
 const RETRY: Duration = Duration::from_millis(50);
 /// After a call that was refused.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(250);
 const CALM_CALLS: u32 = 8;
 
 pub(crate) async fn run(socket: &Path, number: u32, seed: u64) {

@@ -12,7 +12,8 @@ use super::now;
 use super::service::{self, Service};
 
 /// Every container, whoever made it.
-const REMOVE_ALL: &str = "ids=$(docker ps -aq); [ -z \"$ids\" ] || docker rm -f $ids";
+const REMOVE_ALL: &str = "ids=$(docker ps -aq) || exit 1; [ -z \"$ids\" ] || docker rm -f $ids; true";
+pub(crate) const ENGINE_KILLED: &str = "the engine is killed and started";
 /// The disk is full for this long.
 const FULL: Duration = Duration::from_secs(5);
 /// A disturbance that takes longer is one that hangs.
@@ -62,6 +63,8 @@ pub(crate) struct Disturbance {
     pub(crate) began: u64,
     /// None while it goes on.
     pub(crate) ended: Option<u64>,
+    /// It did what it was meant to: an engine that is away removes nothing.
+    pub(crate) done: bool,
 }
 
 /// Cheap to clone.
@@ -85,16 +88,18 @@ impl Book {
         self.strange.lock().unwrap().push((now(), what));
     }
 
-    async fn during(&self, kind: Kind, what: &'static str, happening: impl Future<Output = ()>) {
+    async fn during(&self, kind: Kind, what: &'static str, happening: impl Future<Output = bool>) {
         let at = {
             let mut all = self.all.lock().unwrap();
-            all.push(Disturbance { kind, what, began: now(), ended: None });
+            all.push(Disturbance { kind, what, began: now(), ended: None, done: false });
             all.len() - 1
         };
-        if timeout(BOUND, happening).await.is_err() {
+        let done = timeout(BOUND, happening).await.unwrap_or_else(|_| {
             self.note(format!("{what}: not over within {} s", BOUND.as_secs()));
-        }
-        self.all.lock().unwrap()[at].ended = Some(now());
+            false
+        });
+        let one = &mut self.all.lock().unwrap()[at];
+        (one.ended, one.done) = (Some(now()), done);
     }
 }
 
@@ -130,9 +135,7 @@ impl World {
     async fn disturb(&self, kind: Kind, turn: u32) {
         match kind {
             Kind::Engine if turn % 3 == 2 => {
-                self.book
-                    .during(kind, "the engine is killed and started", self.restart_engine(engine::Stop::Killed))
-                    .await;
+                self.book.during(kind, ENGINE_KILLED, self.restart_engine(engine::Stop::Killed)).await;
             }
             Kind::Engine => {
                 self.book.during(kind, "the engine is restarted", self.restart_engine(engine::Stop::Asked)).await;
@@ -141,13 +144,15 @@ impl World {
                 self.book.during(kind, "all containers are removed", self.docker(REMOVE_ALL)).await;
             }
             Kind::Images if turn % 3 == 2 => {
-                self.book
-                    .during(kind, "the image of Python is removed", self.docker("docker rmi -f python:3.12-slim"))
-                    .await;
+                self.book.during(kind, "the image of Python is removed", self.remove_image("python:3.12-slim")).await;
             }
             Kind::Images => {
+                self.book.during(kind, "the image of the shell is removed", self.remove_image("alpine:3.22")).await;
+            }
+            Kind::Prune if turn % 2 == 1 => {
+                let line = format!("{REMOVE_ALL}; docker system prune -af");
                 self.book
-                    .during(kind, "the image of the shell is removed", self.docker("docker rmi -f alpine:3.22"))
+                    .during(kind, "all containers are removed, and docker system prune -af", self.docker(&line))
                     .await;
             }
             Kind::Prune => {
@@ -163,17 +168,24 @@ impl World {
         }
     }
 
-    async fn docker(&self, line: &str) {
-        // The engine may be away: then nothing was disturbed.
-        self.engine.docker(line).await;
+    async fn docker(&self, line: &str) -> bool {
+        self.engine.docker(line).await
     }
 
-    async fn restart_engine(&self, how: engine::Stop) {
+    /// With all that is made of it: an engine keeps an image that a container runs in.
+    async fn remove_image(&self, name: &str) -> bool {
+        let users = format!("ids=$(docker ps -aq --filter ancestor={name}); [ -z \"$ids\" ] || docker rm -f $ids");
+        let line = format!("for try in 1 2 3 4 5 6 7 8; do {users}; docker rmi -f {name} && exit; done; exit 1");
+        self.docker(&line).await
+    }
+
+    async fn restart_engine(&self, how: engine::Stop) -> bool {
         self.engine.stop(how).await;
         self.engine.again().await;
+        true
     }
 
-    async fn restart(&self, how: service::Stop) {
+    async fn restart(&self, how: service::Stop) -> bool {
         if !self.service.lives().await {
             self.book.note("the service had ended by itself".into());
         }
@@ -184,10 +196,11 @@ impl World {
             self.book.note(what);
             sleep(Duration::from_secs(1)).await;
         }
+        true
     }
 
     /// Writes until there is no room, then gives all of it back.
-    async fn fill_disk(&self) {
+    async fn fill_disk(&self) -> bool {
         let path = self.service.home().join("filler");
         let filling = path.clone();
         let fill = move || {
@@ -199,6 +212,6 @@ impl World {
         };
         tokio::task::spawn_blocking(fill).await.unwrap();
         sleep(FULL).await;
-        std::fs::remove_file(path).unwrap();
+        std::fs::remove_file(path).is_ok()
     }
 }

@@ -8,6 +8,9 @@ const BOUND: u64 = 25;
 /// Seconds more for each disturbance of a kind that the call met, and at most in all.
 const MOST: u64 = 75;
 
+/// These remove containers in which a program may run.
+const REMOVING: [Kind; 3] = [Kind::Containers, Kind::Images, Kind::Prune];
+
 #[derive(Debug, Clone)]
 pub(crate) struct Finding {
     pub(crate) at: u64,
@@ -28,7 +31,7 @@ impl Finding {
 /// image is fetched, a note of a removed container arrives.
 fn echo(kind: Kind) -> u64 {
     match kind {
-        Kind::Engine => 10_000,
+        Kind::Engine => 6_000,
         Kind::Images | Kind::Prune => 25_000,
         Kind::Containers | Kind::Disk => 3_000,
         Kind::Service => 1_000,
@@ -66,8 +69,8 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
         End::Result { .. } | End::Left => true,
         End::Error { code, cause, .. } => match (code.as_str(), cause.as_deref()) {
             ("run_interrupted", Some("engine")) => any(&[Kind::Engine]),
-            ("run_interrupted", Some("outside")) => any(&[Kind::Containers]),
-            ("run_interrupted", Some("unknown")) => any(&[Kind::Engine, Kind::Containers]),
+            ("run_interrupted", Some("outside")) => any(&REMOVING),
+            ("run_interrupted", Some("unknown")) => any(&REMOVING) || any(&[Kind::Engine]),
             ("engine_unavailable", _) => any(&[Kind::Engine]) && call.answer["data"]["trouble"] != "wall_missing",
             ("image_unavailable", _) => any(&[Kind::Images, Kind::Prune]),
             ("shutting_down", _) => any(&[Kind::Service]),
@@ -125,7 +128,7 @@ mod tests {
     }
 
     fn disturbance(kind: Kind, began: u64, ended: u64) -> Disturbance {
-        Disturbance { kind, what: "", began, ended: Some(ended) }
+        Disturbance { kind, what: "", began, ended: Some(ended), done: true }
     }
 
     fn whats(call: &Call, disturbances: &[Disturbance]) -> Vec<String> {
@@ -137,7 +140,7 @@ mod tests {
         let restart = [disturbance(Kind::Engine, 1_000, 2_000)];
         for (end, sent, found) in [
             (error("engine_unavailable", None), 1_500, 0),
-            (error("engine_unavailable", None), 12_001, 1),
+            (error("engine_unavailable", None), 8_001, 1),
             (error("run_interrupted", Some("engine")), 1_500, 0),
             (error("run_interrupted", Some("outside")), 1_500, 1),
             (error("run_interrupted", None), 1_500, 1),

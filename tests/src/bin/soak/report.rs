@@ -58,8 +58,9 @@ impl Report {
             let longest = of_kind.iter().map(took).max().unwrap_or(0) as f64 / 1000.0;
             let latest = |finding: &&Finding| finding.after.as_ref().is_some_and(|after| after.kind == kind);
             let findings = self.findings.iter().filter(latest).count();
+            let done = of_kind.iter().filter(|one| one.done).count();
             println!(
-                "{:7}  {:20}  the longest {longest:.1} s, findings after it: {findings}",
+                "{:7}  {:20}  {done} took effect, the longest {longest:.1} s, findings after it: {findings}",
                 of_kind.len(),
                 kind.word()
             );

@@ -117,7 +117,11 @@ async fn finish(world: &World, report: &mut Report) {
     }
     after::leftovers(world).await;
     report.disturbances = world.book.all();
-    after::history(&world.service.paths().history_file(), &report.calls, &report.disturbances, &world.book);
+    let file = world.service.paths().history_file();
+    for (call, what) in after::history(&file, &report.calls, &report.disturbances, &world.book) {
+        let finding = Finding::new(call.ended, what, &report.disturbances);
+        report.findings.push(Finding { call: Some(call.clone()), ..finding });
+    }
     for (at, what) in world.book.strange() {
         report.findings.push(Finding::new(at, what, &report.disturbances));
     }

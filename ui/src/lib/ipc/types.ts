@@ -39,4 +39,4 @@ export type { Theme } from './generated/Theme';
 export type { TroubleView } from './generated/TroubleView';
 export type { WindowEvent } from './generated/WindowEvent';
 
-export type Status = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled';
+export type Status = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled' | 'interrupted';

@@ -5,4 +5,8 @@ export type StepView = { text: string,
 /**
  * To be copied as it is.
  */
-copy?: string, link?: LinkView, };
+copy?: string, link?: LinkView, 
+/**
+ * It is done under Settings.
+ */
+setting: boolean, };
