@@ -156,7 +156,15 @@ const recent = (count) =>
     };
   });
 
-const base = { now, row, rows: [], total: 0, recent: [], snapshot, settings, body };
+const request = {
+  client_pid: 4312, client_program: '/opt/agents/desktop', code: piece(CODE), code_bytes: 412, limits: row.limits, overflow: 'kill',
+  inputs: [
+    { name: null, size: 42, kept: true, preview: { kind: 'text', cut: false, text: 'EUR\nwithout the returns of last month\n' } },
+    { name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: true, text: `date,region,amount\n${Array.from({ length: 40 }, (_, day) => `2026-0${1 + (day % 3)}-${String(1 + day % 28).padStart(2, '0')},north,${(410 + 37 * (day % 11)).toFixed(2)}`).join('\n')}\n20` } },
+    { name: 'logo.png', size: 9_120, kept: true, preview: { kind: 'picture' } },
+  ],
+};
+const base = { now, row, request, rows: [], total: 0, recent: [], snapshot, settings, body };
 const busy = { ...base, total: 1284, recent: recent(128) };
 const trouble = (engine) => ({ ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine });
 // Where another program is the service, this one knows nothing else.
@@ -197,6 +205,11 @@ export function states(png) {
     },
     'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: said.pull_failed }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
+    'live-code': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
+    'live-inputs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
+    'live-details': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
+    'waiting-run': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'wait1' },
+    'run-inputs': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
     'waiting-runs': { ...withRuns, snapshot: fetching, open: 'runs', run: 'wait2' },
     'starting-run': { ...withRuns, snapshot: { ...snapshot, running: [{ ...running[0], waiting: { why: 'starting' } }] }, open: 'runs', run: 'live1' },
     'run-again-off': {
@@ -247,4 +260,4 @@ export function states(png) {
   };
 }
 
-export const parts = { base, busy, snapshot, settings, row, body, running, fetching, live, piece, said };
+export const parts = { base, busy, snapshot, settings, row, body, running, queued, fetching, live, piece, said };

@@ -147,7 +147,7 @@ pub fn row(row: history::RunRow) -> RunRow {
     }
 }
 
-fn limits(limits: &Limits) -> RunLimits {
+pub(super) fn limits(limits: &Limits) -> RunLimits {
     RunLimits {
         seconds: limits.wall().as_secs_f64(),
         memory_bytes: limits.memory_bytes,

@@ -20,9 +20,10 @@ use ts_rs::{Config, TS};
 
 use super::error::CommandError;
 use super::history::{FileSide, HistoryFilter, HistoryPage, RecentRun, RunRecord};
-use super::live::LiveEvent;
+use super::live::{LiveEvent, LiveRequest};
 use super::picture::PictureView;
 use super::present;
+use super::saved::Saved;
 use super::snapshot::{EngineView, HistoryTroubleView, ImageView, Navigate, WindowEvent};
 use super::trouble::Link;
 use crate::host;
@@ -41,11 +42,13 @@ fn the_windows_types_are_those_of_the_app() {
     HistoryPage::export_all(&config).unwrap();
     Stats::export_all(&config).unwrap();
     LiveEvent::export_all(&config).unwrap();
+    LiveRequest::export_all(&config).unwrap();
     Link::export_all(&config).unwrap();
     Navigate::export_all(&config).unwrap();
     PictureView::export_all(&config).unwrap();
     RecentRun::export_all(&config).unwrap();
     RunRecord::export_all(&config).unwrap();
+    Saved::export_all(&config).unwrap();
     Settings::export_all(&config).unwrap();
     WindowEvent::export_all(&config).unwrap();
 

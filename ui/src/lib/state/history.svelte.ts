@@ -3,11 +3,13 @@
 import { spanOf, type Day } from '../days';
 import { asError, historyPage, historyStats } from '../ipc/client';
 import type { CommandError, RunRow } from '../ipc/types';
+import { endedAt } from '../words';
 
 /** What the list shows of a run; a hundred thousand of these are held. */
 export interface Brief {
   id: string;
   at: number;
+  ended: number;
   client: string;
   language: string;
   label: string | null;
@@ -34,6 +36,7 @@ export function brief(run: RunRow): Brief {
   return {
     id: run.run_id,
     at: run.at_ms,
+    ended: endedAt(run),
     client: run.client,
     language: run.language,
     label: run.label,
