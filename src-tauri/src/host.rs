@@ -36,6 +36,7 @@ pub(crate) fn blank() -> OwnerSnapshot {
         running: Vec::new(),
         queued: Vec::new(),
         turned_on_ms: None,
+        history_trouble: None,
         notices: Vec::new(),
         socket: String::new(),
     }

@@ -1,4 +1,4 @@
-//! An engine of a test's own, which it may restart and break: with its own network, data and socket.
+//! An engine of a test's own, with its own network, data and socket: it may be stopped, restarted and killed.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 
 use crate::rig::eventually;
 
-/// Asks the runtime of `programs/walls/runtime.py` for more than the engine was asked for.
+/// Asking the runtime of `programs/walls/runtime.py` for more than the engine was asked for.
 pub const ASKING: &str = "sandtray-test/asking:1";
 
 /// Ends with its process, which is ended with the test.
@@ -58,10 +58,33 @@ impl Dockerd {
         ended.expect("an engine that ends").expect("its end");
     }
 
-    /// Copies images of the machine's engine, and makes [`ASKING`].
-    pub async fn fill(&self) {
-        let copy = format!("docker save alpine:3.22 python:3.12-slim | docker --host {} load", self.url());
+    /// Ends it at once, as a crash does, and then what it leaves behind. It does not start again after that.
+    pub async fn crash(&self, process: &mut Child) {
+        let script = "docker --host $1 ps -q | xargs docker --host $1 inspect -f '{{.State.Pid}}'";
+        let running = self.shell(script).await;
+        process.kill().await.expect("an engine that ends");
+        let script = "for pid in $2; do kill -9 $(ps -o ppid= -p $pid) $pid; done; \
+            awk -v at=\"$3/\" 'index($2, at) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount";
+        let folder = self.folder.path().display().to_string();
+        let left = Command::new("sh").args(["-c", script, "sh", "", &running, &folder]).status().await;
+        assert!(left.expect("sh").success());
+    }
+
+    /// What it says, with the engine's address as `$1`.
+    async fn shell(&self, script: &str) -> String {
+        let said = Command::new("sh").args(["-c", script, "sh", &self.url()]).output().await.expect("sh");
+        assert!(said.status.success(), "{script}");
+        String::from_utf8(said.stdout).expect("text")
+    }
+
+    /// Gives it these images of the machine's engine.
+    pub async fn fill(&self, images: &[&str]) {
+        let copy = format!("docker save {} | docker --host {} load", images.join(" "), self.url());
         assert!(Command::new("sh").args(["-c", &copy]).stdout(Stdio::null()).status().await.expect("sh").success());
+    }
+
+    /// Makes [`ASKING`] of its image for Python.
+    pub async fn make_asking(&self) {
         assert!(self.docker(&["create", "--name", "made", "python:3.12-slim", "true"]).await);
         let environment = "--change=ENV SANDTRAY_TEST_DEVICES=all";
         assert!(self.docker(&["commit", environment, "made", ASKING]).await && self.docker(&["rm", "made"]).await);

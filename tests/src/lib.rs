@@ -15,3 +15,5 @@ pub mod long_history;
 pub mod rig;
 #[cfg(unix)]
 pub mod scripted;
+#[cfg(target_os = "linux")]
+pub mod small_disk;

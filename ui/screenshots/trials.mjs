@@ -18,7 +18,10 @@ const hostileRow = { ...row, run_id: 'hostile', label: TRICKS, client: ATTACKS, 
 const hostileBody = {
   ...body,
   code: piece(TRICKS), stdout: piece(TRICKS), stderr: piece(TRICKS),
-  files_in: [{ name: NAME, size: 1 }],
+  inputs: [
+    { name: null, size: 9, kept: true, preview: { kind: 'text', text: TRICKS, cut: false } },
+    { name: NAME, size: 1, kept: true, preview: { kind: 'picture' } },
+  ],
   files: [
     { name: NAME, size: 3, preview: { kind: 'picture' } },
     { name: '../../etc/passwd', size: 3, preview: { kind: 'csv', text: `${ATTACKS.replaceAll('\n', ',')}\n=cmd(),2\n`, cut: false } },
@@ -42,7 +45,7 @@ const list = {
       errors: { stop_run: { code: 'internal', message: ATTACKS, hint: ATTACKS, faults: [] } },
     });
     await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'hostile' }));
-    for (const tab of ['Output', 'Code', 'Files', 'Details']) {
+    for (const tab of ['Output', 'Code', 'Inputs', 'Files', 'Details']) {
       await page.getByRole('tab', { name: tab }).click();
       await page.waitForTimeout(120);
     }
@@ -195,7 +198,7 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
+      const others = ['Code', 'Inputs', 'Inputs (1)', 'Inputs (2)', 'Files', 'Files (4)', 'Details', 'Output', 'From Python', 'In a terminal'];
       const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }
@@ -464,6 +467,81 @@ const list = {
     assert.equal(await field.getAttribute('aria-invalid'), 'true');
     await field.press('Escape');
     assert.equal(await field.inputValue(), '');
+    return page;
+  },
+
+  async 'the row that the keys move is told from the list that has the focus'({ start }) {
+    const page = await start({ ...busy, open: 'runs' });
+    await page.getByRole('listbox').focus();
+    const marked = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('[role=option]')].filter((row) => getComputedStyle(row, '::after').content !== 'none').map((row) => row.getAttribute('aria-posinset')),
+      );
+    assert.deepEqual(await marked(), []);
+    for (const expected of ['1', '2', '3']) {
+      await page.keyboard.press('ArrowDown');
+      assert.deepEqual(await marked(), [expected]);
+    }
+    // Inside of the list's own ring, which is two pixels wide, and of the row.
+    const gap = await page.evaluate(() => {
+      const row = document.querySelector('[role=option][aria-selected=true]');
+      const style = getComputedStyle(row, '::after');
+      return [style.left, style.top, style.borderTopStyle, style.borderTopWidth];
+    });
+    assert.deepEqual(gap, ['6px', '4px', 'solid', '2px']);
+    await page.getByRole('searchbox').focus();
+    assert.deepEqual(await marked(), [], 'without the focus no key moves it');
+    return page;
+  },
+
+  async 'runs are filtered by day and by every way to end'({ start }) {
+    const page = await start({ ...busy, total: 3000, open: 'runs' });
+    const asked = async () => (await calls(page, 'history_page')).at(-1).filter;
+    const midnight = await page.evaluate(() => new Date(new Date().setHours(0, 0, 0, 0)).getTime());
+    const day = page.getByLabel('Filter by day');
+    await day.selectOption({ label: 'Today' });
+    assert.equal((await asked()).from_ms, midnight);
+    await day.selectOption({ label: 'A date' });
+    assert.equal((await asked()).from_ms, midnight, 'a date begins with today');
+    await page.getByLabel('Date', { exact: true }).fill('2026-03-12');
+    const from = await page.evaluate(() => new Date(2026, 2, 12).getTime());
+    await page.waitForFunction((at) => window.__mock.calls.some(({ command, args }) => command === 'history_page' && args.filter.from_ms === at), from);
+    assert.equal(await day.evaluate((select) => select.selectedOptions[0].textContent), 'A date');
+    const verdicts = await page.getByLabel('Filter by verdict').evaluate((select) => [...select.options].map((option) => option.value));
+    for (const status of ['ok', 'cancelled', 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal']) assert.ok(verdicts.includes(status), status);
+    await page.getByRole('button', { name: 'Clear' }).click();
+    assert.equal((await asked()).from_ms, undefined);
+    assert.equal(await page.getByLabel('Date', { exact: true }).count(), 0);
+    return page;
+  },
+
+  async 'inputs are shown and saved, and what cannot be run again says why'({ start }) {
+    const page = await start(states(await picture())['run-inputs']);
+    const saved = async () => (await calls(page, 'save_file')).at(-1);
+    await page.getByRole('button', { name: 'Save Standard input' }).click();
+    assert.deepEqual(await saved(), { runId: 'failed', name: 'input.txt', side: 'stdin' });
+    await page.getByRole('button', { name: 'Save sales.csv' }).click();
+    assert.deepEqual(await saved(), { runId: 'failed', name: 'sales.csv', side: 'in' });
+    await page.getByRole('button', { name: 'Save logo.png' }).scrollIntoViewIfNeeded();
+    await page.getByRole('img', { name: 'Picture logo.png' }).waitFor();
+    assert.ok((await calls(page, 'history_picture')).every(({ side }) => side === 'in'));
+    assert.ok(await page.getByRole('button', { name: 'Run again' }).isEnabled());
+    await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'given-up' }));
+    const again = page.getByRole('button', { name: 'Run again' });
+    await page.getByText('the disk was full, so its code, inputs and output were given up').waitFor();
+    assert.ok(await again.isDisabled());
+    assert.match(await again.getAttribute('title'), /given up when the disk was full/);
+    return page;
+  },
+
+  async 'a history that cannot be written is told in the header and in a notice until it can'({ start }) {
+    const page = await start(states('')['disk-full']);
+    await page.locator('header').getByText('Disk full: runs aren’t recorded').waitFor();
+    const notice = page.getByRole('note').filter({ hasText: 'Runs cannot be recorded, and 12 were not: the disk is full.' });
+    await notice.waitFor();
+    await page.evaluate(() => window.__mock.snapshot({ history_trouble: undefined }));
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await page.locator('header').getByText('Disk full').count(), 0);
     return page;
   },
 

@@ -25,6 +25,7 @@ pub(crate) async fn status(socket: &Path, json: bool) -> Result<ExitCode, Failur
 fn text(status: &Value, now: u64) -> String {
     let enabled = status["capability"]["enabled"].as_bool().unwrap_or(false);
     let mut out = format!("Running code is {}.\n{}\n", if enabled { "on" } else { "off" }, engine(&status["engine"]));
+    out.push_str(&history(&status["history"]));
     out.push_str(&images(&status["images"]));
     out.push_str(&runs("Running", &status["running"], now));
     out.push_str(&runs("Waiting", &status["queued"], now));
@@ -43,6 +44,15 @@ pub(crate) fn engine(engine: &Value) -> String {
         }
         Some("trouble") => format!("{}\n{}", word(&engine["message"]), word(&engine["hint"])),
         _ => "Looking for an engine.".into(),
+    }
+}
+
+/// Says nothing while runs are recorded.
+fn history(history: &Value) -> String {
+    let word = |name: &str| plain(history[name].as_str().unwrap_or_default());
+    match history["state"].as_str() {
+        Some("trouble") => format!("{}\n{}\n", word("message"), word("hint")),
+        _ => String::new(),
     }
 }
 
@@ -168,6 +178,18 @@ mod tests {
             engine(&ready),
             "Docker 27.0 is ready at tcp://10.0.0.1:2375 (Sandtray's settings).\nIn clear.\u{fffd}"
         );
+    }
+
+    #[test]
+    fn a_history_that_cannot_be_written_is_told_and_one_that_can_is_not() {
+        let engine = json!({ "state": "trouble", "message": "Down.", "hint": "Start it." });
+        let status =
+            |history: Value| json!({ "capability": { "enabled": true }, "engine": engine, "history": history });
+        let trouble =
+            json!({ "state": "trouble", "message": "3 runs were not recorded.", "hint": "Free some disk space." });
+        let told = text(&status(trouble), 0);
+        assert_eq!(told, "Running code is on.\nDown.\nStart it.\n3 runs were not recorded.\nFree some disk space.\n");
+        assert_eq!(text(&status(json!({ "state": "ready" })), 0), "Running code is on.\nDown.\nStart it.\n");
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub use crate::engine::PullFigure;
 pub use crate::engine::walls::Launcher;
 use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
-use crate::run::{RunId, Status};
+use crate::run::{CutBy, RunId, Status};
 
 /// Everything at one moment. Published whole after every change; the latest one is always at hand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,6 +57,9 @@ pub struct LiveRun {
     pub language: Language,
     pub client: String,
     pub label: Option<String>,
+    /// A few words of its program where there is no label: for the owner alone.
+    #[serde(skip)]
+    pub title: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,
     /// Wall time that the program may take.
@@ -138,6 +141,11 @@ pub enum Event {
     RunFinished {
         run_id: RunId,
         status: Status,
+    },
+    /// The program had started, and neither it nor Sandtray ended the run.
+    RunCutOff {
+        run_id: RunId,
+        by: CutBy,
     },
     /// The run did not happen; the code is that of the error.
     RunRefused {

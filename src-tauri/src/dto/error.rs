@@ -80,6 +80,11 @@ impl From<RunError> for CommandError {
             }
             RunError::ShuttingDown => said("Sandtray is quitting.".into()),
             RunError::Invalid { message, .. } => said(format!("This program can't run as it is: {message}")),
+            RunError::Interrupted(_) => said(error.to_string()).hint("What it printed until then is under Runs."),
+            RunError::ContainerRemoved => {
+                said(error.to_string()).hint("Another program on this computer removes containers. Run it again.")
+            }
+            RunError::History { hint, .. } => said(error.to_string()).hint(hint),
             RunError::Internal(_) => said(error.to_string()),
         }
     }

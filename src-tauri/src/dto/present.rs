@@ -8,7 +8,9 @@ use sandtray_core::settings::is_pinned;
 use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
-use super::snapshot::{EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView};
+use super::snapshot::{
+    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView,
+};
 use crate::remedy::{self, system::System};
 
 pub fn engine(state: &EngineState) -> EngineView {
@@ -81,12 +83,28 @@ fn walled_off(wall: &str) -> ImageStateView {
     }
 }
 
+/// While runs cannot be recorded, or not whole.
+pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
+    let what = if trouble.records { "old output is given up" } else { "runs aren\u{2019}t recorded" };
+    let short = match &trouble.why {
+        history::Why::DiskFull => format!("Disk full: {what}"),
+        history::Why::NotUsable { .. } => "The history can\u{2019}t be written".into(),
+    };
+    HistoryTroubleView {
+        short,
+        message: trouble.to_string(),
+        hint: trouble.why.hint().into(),
+        records: trouble.records,
+    }
+}
+
 pub fn live(run: &event::LiveRun) -> LiveRunView {
     LiveRunView {
         run_id: run.run_id.to_string(),
         language: run.language,
         client: run.client.clone(),
         label: run.label.clone(),
+        title: run.title.clone(),
         started_ms: to_millis(run.since),
         limit_seconds: run.limit_seconds,
         waiting: run.waiting,
@@ -95,6 +113,7 @@ pub fn live(run: &event::LiveRun) -> LiveRunView {
 
 pub fn row(row: history::RunRow) -> RunRow {
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let (error, cut_off) = if row.happened() { (None, row.error) } else { (row.error, None) };
     RunRow {
         run_id: row.run_id.to_string(),
         at_ms: to_millis(row.queued_at),
@@ -103,8 +122,11 @@ pub fn row(row: history::RunRow) -> RunRow {
         client_program: row.client_program,
         language: row.language,
         label: row.label,
+        title: row.title,
         status: row.status,
-        error: row.error,
+        ended_by: row.ended_by,
+        error,
+        cut_off,
         exit_code: row.exit_code,
         seconds: seconds(row.wall),
         queued_seconds: seconds(row.queued),
@@ -121,6 +143,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
+        given_up: row.given_up,
     }
 }
 
@@ -139,7 +162,10 @@ fn limits(limits: &Limits) -> RunLimits {
 mod tests {
     use super::*;
     use sandtray_core::engine::{ImageInfo, PullError};
+    use sandtray_core::error::RunError;
     use sandtray_core::language::Language;
+    use sandtray_core::run::{Captured, Client, ClientId, CutBy, Interrupted, RunId};
+    use sandtray_core::settings::Keep;
 
     fn shown(state: event::ImageState) -> ImageStateView {
         image_view(&status(state)).state
@@ -196,6 +222,44 @@ mod tests {
         assert_eq!(warning(&ready("tcp://127.0.0.1:2375")), None);
         assert!(warning(&ready("tcp://10.0.0.1:2375")).unwrap().contains("unencrypted"));
         assert_eq!(warning(&EngineState::Checking), None);
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_happened_and_one_that_was_refused_did_not() {
+        let request = sandtray_core::protocol::request::RunRequest {
+            language: Language::Shell,
+            code: "echo".into(),
+            files: Vec::new(),
+            stdin: Default::default(),
+            limits: Default::default(),
+            overflow: Default::default(),
+            stream: false,
+            label: None,
+        };
+        let owner = sandtray_core::settings::Settings::default().limits();
+        let spec = sandtray_core::policy::spec(request, &owner, RunId::generate()).unwrap();
+        let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
+        let shown = |error: RunError| {
+            let now = std::time::SystemTime::now();
+            row(history::RunRecord::of(&spec, &client, now, Err(&error), Keep::Metrics).row)
+        };
+        let cut = shown(RunError::Interrupted(Box::new(Interrupted {
+            run: spec.id,
+            by: CutBy::Engine,
+            engine: "Docker",
+            wall: std::time::Duration::from_millis(3700),
+            queued: std::time::Duration::ZERO,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            memory_bytes: None,
+            cpu: None,
+            image: String::new(),
+            limits: spec.limits,
+        })));
+        assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
+        assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));
+        let refused = shown(RunError::ShuttingDown);
+        assert_eq!((refused.error.as_deref(), refused.cut_off), (Some("Sandtray is shutting down."), None));
     }
 
     #[test]

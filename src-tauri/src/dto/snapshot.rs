@@ -42,10 +42,26 @@ pub struct OwnerSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub turned_on_ms: Option<u64>,
+    /// While runs cannot be recorded, or not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub history_trouble: Option<HistoryTroubleView>,
     /// Files that were set aside, and the like.
     pub notices: Vec<String>,
     /// Where agents connect.
     pub socket: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HistoryTroubleView {
+    /// A few words: "Disk full: runs aren't recorded".
+    pub short: String,
+    /// How many runs it has cost, and why.
+    pub message: String,
+    pub hint: String,
+    /// Whether the next run will be recorded, as far as is known.
+    pub records: bool,
 }
 
 /// Whether this app is the one that runs things.
@@ -158,6 +174,8 @@ pub struct LiveRunView {
     /// The client's own word.
     pub client: String,
     pub label: Option<String>,
+    /// What it is called without one.
+    pub title: Option<String>,
     /// Milliseconds since 1970: when the program started, or while it waits, when it was asked for.
     pub started_ms: u64,
     pub limit_seconds: f64,

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sandtray_core::disk::SetAside;
 use sandtray_core::engine::{Endpoint, EngineTrouble, PullError, Unfit};
 use sandtray_core::error::RunError;
 use sandtray_core::event::{ImageState, ImageStatus};
-use sandtray_core::history::Stats;
+use sandtray_core::history::{Stats, Trouble, Why};
 use sandtray_core::instance::InstanceError;
 use sandtray_core::language::Language;
 use sandtray_core::service::StartError;
@@ -18,11 +19,11 @@ use serde_json::{Value, json};
 use ts_rs::{Config, TS};
 
 use super::error::CommandError;
-use super::history::{HistoryFilter, HistoryPage, RecentRun, RunRecord};
+use super::history::{FileSide, HistoryFilter, HistoryPage, RecentRun, RunRecord};
 use super::live::LiveEvent;
 use super::picture::PictureView;
 use super::present;
-use super::snapshot::{EngineView, ImageView, Navigate, WindowEvent};
+use super::snapshot::{EngineView, HistoryTroubleView, ImageView, Navigate, WindowEvent};
 use super::trouble::Link;
 use crate::host;
 use crate::remedy::{
@@ -35,6 +36,7 @@ fn the_windows_types_are_those_of_the_app() {
     let fresh = tempfile::tempdir().unwrap();
     let config = Config::new().with_large_int("number").with_out_dir(fresh.path());
     CommandError::export_all(&config).unwrap();
+    FileSide::export_all(&config).unwrap();
     HistoryFilter::export_all(&config).unwrap();
     HistoryPage::export_all(&config).unwrap();
     Stats::export_all(&config).unwrap();
@@ -120,7 +122,15 @@ fn said() -> Value {
         "switched_off": CommandError::from(RunError::Off),
         "elsewhere": host::state_of(&running),
         "set_aside": aside.to_string(),
+        "disk_full": history_trouble(12, 40, false),
+        "given_up": history_trouble(0, 40, true),
+        "not_again": crate::commands::history::GIVEN_UP,
     })
+}
+
+fn history_trouble(unrecorded: u64, given_up: u64, records: bool) -> HistoryTroubleView {
+    let since = SystemTime::UNIX_EPOCH;
+    present::history_trouble(&Trouble { why: Why::DiskFull, since, unrecorded, given_up, records })
 }
 
 fn image(language: Language, state: ImageState) -> ImageView {

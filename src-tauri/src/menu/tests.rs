@@ -38,6 +38,7 @@ fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
         language: Language::Python,
         client: client.into(),
         label: None,
+        title: None,
         started_ms: NOW - seconds * 1000,
         limit_seconds: 60.0,
         waiting: None,

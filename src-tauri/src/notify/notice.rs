@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
+use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
 use crate::text::plain;
@@ -14,39 +15,20 @@ const NAME_CHARS: usize = 60;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
-    PullFinished {
-        image: String,
-    },
-    PullFailed {
-        image: String,
-        message: String,
-    },
-    EngineLost {
-        message: String,
-        hint: String,
-    },
-    EngineBack {
-        name: String,
-    },
-    RunKilled {
-        title: &'static str,
-        client: String,
-        why: Why,
-    },
-    NewClient {
-        client: String,
-        program: Option<String>,
-    },
+    PullFinished { image: String },
+    PullFailed { image: String, message: String },
+    EngineLost { message: String, hint: String },
+    EngineBack { name: String },
+    HistoryLost { message: String, hint: String },
+    HistoryBack,
+    RunKilled { title: &'static str, client: String, why: Why },
+    RunCutOff { title: &'static str, client: String, sentence: String },
+    NewClient { client: String, program: Option<String> },
     TurnedOn,
-    NotSaved {
-        message: String,
-    },
-    /// Told once ever, when the window is closed for the first time.
+    NotSaved { message: String },
     StaysInTray,
     TookOver,
-    NoWindow {
-        message: String,
-    },
+    NoWindow { message: String },
     Updated,
 }
 
@@ -82,13 +64,27 @@ impl Notice {
         }
     }
 
+    /// Said once: when runs cease to be recorded, and when they are again.
+    pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
+        match (was_told, now) {
+            (false, Some(trouble)) if !trouble.records => {
+                Some(Self::HistoryLost { message: trouble.to_string(), hint: trouble.why.hint().into() })
+            }
+            (true, None) => Some(Self::HistoryBack),
+            (false, Some(_) | None) | (true, Some(_)) => None,
+        }
+    }
+
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
             Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::HistoryLost { .. } => "Runs are not recorded".into(),
+            Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
@@ -103,7 +99,8 @@ impl Notice {
         match self {
             Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
             Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
-            Self::EngineLost { message, hint } => format!("{message} {hint}"),
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => format!("{message} {hint}"),
+            Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
             Self::RunKilled { title, client, why } => {
                 let why = match why {
@@ -112,6 +109,13 @@ impl Notice {
                     Why::Output => "printed more than it may",
                 };
                 format!("{title} for {} {why}.", plain(client, NAME_CHARS))
+            }
+            Self::RunCutOff { title, client, sentence } => {
+                let client = plain(client, NAME_CHARS);
+                match sentence.strip_prefix("Cut off ") {
+                    Some(how) => format!("{title} for {client} was cut off {how}"),
+                    None => format!("{title} for {client}: {sentence}"),
+                }
             }
             Self::NewClient { client, program } => {
                 let (client, program) =
@@ -148,7 +152,10 @@ impl Notice {
             Self::PullFailed { .. } => Kind::PullFailed,
             Self::EngineLost { .. } => Kind::EngineLost,
             Self::EngineBack { .. } => Kind::EngineBack,
+            Self::HistoryLost { .. } => Kind::HistoryLost,
+            Self::HistoryBack => Kind::HistoryBack,
             Self::RunKilled { .. } => Kind::RunKilled,
+            Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
@@ -166,7 +173,10 @@ enum Kind {
     PullFailed,
     EngineLost,
     EngineBack,
+    HistoryLost,
+    HistoryBack,
     RunKilled,
+    RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
@@ -270,6 +280,35 @@ mod tests {
         for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
             assert_eq!(Notice::of_engine(before, now), None);
         }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_says_by_what() {
+        let sentence = "Cut off after 3.7 s: Docker went away.".into();
+        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
+        assert_eq!(notice.title(), "Program cut off");
+        assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
+    }
+
+    #[test]
+    fn a_history_is_told_once_when_it_takes_no_runs_and_once_when_it_does() {
+        let trouble = |records| Trouble {
+            why: sandtray_core::history::Why::DiskFull,
+            since: std::time::SystemTime::UNIX_EPOCH,
+            unrecorded: 1,
+            given_up: 0,
+            records,
+        };
+        let lost = Notice::of_history(false, Some(&trouble(false))).unwrap();
+        assert_eq!(lost.title(), "Runs are not recorded");
+        assert_eq!(
+            lost.body(),
+            "Runs cannot be recorded, and 1 was not: the disk is full. Free some disk space. Recording then goes on by itself."
+        );
+        assert_eq!(Notice::of_history(false, Some(&trouble(true))), None, "what is recorded is no alarm");
+        assert_eq!(Notice::of_history(true, Some(&trouble(false))), None);
+        assert_eq!(Notice::of_history(true, None), Some(Notice::HistoryBack));
+        assert_eq!(Notice::of_history(false, None), None);
     }
 
     #[test]

@@ -248,7 +248,8 @@ async fn one_that_is_too_old_says_so_in_its_title() {
 async fn one_without_a_wall_says_which_and_what_that_means() {
     let engine = Dockerd::new();
     let mut process = engine.start("shim").await;
-    engine.fill().await;
+    engine.fill(&["alpine:3.22", "python:3.12-slim"]).await;
+    engine.make_asking().await;
     let mut settings = Settings { enabled: true, engine: Some(engine.url()), ..Settings::default() };
     // The only image that is here asks for more than a program may have.
     settings.images = Language::ALL.map(|language| (language, format!("127.0.0.1:1/none/{language}:1"))).into();

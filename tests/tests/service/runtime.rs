@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 async fn a_runtime_that_gives_one_image_devices_is_found_out_before_a_program_runs_there() {
     let engine = Dockerd::new();
     let mut process = engine.start("runc").await;
-    engine.fill().await;
+    engine.fill(&["alpine:3.22", "python:3.12-slim"]).await;
+    engine.make_asking().await;
     let rig = Rig::start_with(|settings| {
         settings.engine = Some(engine.url());
         settings.images.insert(Language::Python, ASKING.into());

@@ -4,7 +4,8 @@ import * as format from './format';
 import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import {
-  copiedWords, diskUsed, elapsedOf, faultSentence, headline, quitSentence, shortDigest, verdictSentence, verdictWord, waitingSentence, waitingWord,
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, shortDigest, verdictSentence, verdictWord,
+  waitingSentence, waitingWord,
 } from './words';
 
 // With plain spaces, to be read here.
@@ -80,7 +81,7 @@ const base: OwnerSnapshot = {
   enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
@@ -173,8 +174,52 @@ describe('words', () => {
     expect(said({ status: 'timeout' })).toBe('Stopped after 60 s, the time limit.');
     expect(said({ status: 'out_of_memory' })).toContain('512 MB');
     expect(said({ status: 'output_limit' })).toContain('64 KB');
-    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
+    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped on request before it started.');
     expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
     expect(verdictWord('of another version')).toBe('Didn’t run');
+  });
+
+  it('name every way a run may end, each once and each with words of its own', () => {
+    const words = ENDINGS.map(verdictWord);
+    expect(new Set(words).size).toBe(ENDINGS.length);
+    expect(words).not.toContain(verdictWord('of another version'));
+    expect(words).toContain('Turned off');
+  });
+
+  it('call a run by its label, its program or its language', () => {
+    const run = { label: null, title: null, language: 'python' };
+    expect(runTitle({ ...run, label: ' a label ', title: 'words' })).toBe('a label');
+    expect(runTitle({ ...run, label: ' ', title: 'Sum the sales' })).toBe('Sum the sales');
+    expect(runTitle(run)).toBe('Python program');
+  });
+
+  it('say who ended a run', () => {
+    const run = { status: 'cancelled', error: null, exit_code: 137, seconds: 3.7, client: 'Claude Desktop' } as unknown as RunRow;
+    const said = (ended_by: string | null, ran = 3.7) => plain(verdictSentence({ ...run, ended_by, seconds: ran }));
+    expect(said('owner')).toBe('You stopped it after 3.7 s.');
+    expect(said('client')).toBe('Claude Desktop cancelled it after 3.7 s.');
+    expect(said('client_left')).toBe('Stopped after 3.7 s: its client went away.');
+    expect(said('switch')).toBe('Stopped after 3.7 s: Sandtray was turned off.');
+    expect(said('shutdown')).toBe('Stopped after 3.7 s: Sandtray was closed.');
+    expect(said(null)).toBe('Stopped on request after 3.7 s.');
+    expect(['owner', 'client', 'client_left'].map((by) => said(by, 0))).toEqual([
+      'You stopped it before it started.',
+      'Claude Desktop cancelled it before it started.',
+      'Stopped before it started: its client went away.',
+    ]);
+    const hostile = { ...run, ended_by: 'client', client: 'a\u202eb'.repeat(200) };
+    expect(verdictSentence(hostile).length).toBeLessThan(600);
+    expect(verdictSentence(hostile)).not.toContain('\u202e');
+  });
+
+  it('never call a run that was cut off one that failed or did not run', () => {
+    const cut_off = 'Cut off after 3.7 s: Podman went away.';
+    const run = { status: 'interrupted', ended_by: 'engine', error: null, cut_off, exit_code: null, seconds: 3.7 } as unknown as RunRow;
+    expect([verdictWord('interrupted'), verdictSentence(run)]).toEqual(['Cut off', cut_off]);
+    expect(plain(verdictSentence({ ...run, cut_off: null }))).toBe('Cut off after 3.7 s.');
+    expect(noOutput(run)).toBe('The program had printed nothing when it was cut off.');
+    expect(noOutput({ ...run, status: 'ok' })).toBe('The program printed nothing.');
+    expect(noOutput({ ...run, status: 'cancelled', seconds: 0 })).toContain('didn’t run');
+    expect(noOutput({ ...run, status: 'engine_unavailable', error: 'x' })).toContain('didn’t run');
   });
 });

@@ -1,6 +1,7 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
 import { bytes, percent, plural, seconds } from './format';
+import { visible } from './output/hostile';
 import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
@@ -141,12 +142,34 @@ export const VERDICTS: Record<Status, Verdict> = {
     word: 'Too much output',
     sentence: (run) => `Stopped because it printed more than ${bytes(run.limits.output_bytes)}.`,
   },
-  cancelled: {
-    word: 'Stopped',
-    sentence: (run) =>
-      run.seconds === null ? 'Stopped before it started.' : `Stopped on request after ${seconds(run.seconds)}.`,
-  },
+  cancelled: { word: 'Stopped', sentence: stopped },
+  interrupted: { word: 'Cut off', sentence: cutOff },
 };
+
+/** Who ended it, in the sentence of a run that was cancelled. `when` is "after 3.7 s" or "before it started". */
+function stopped(run: RunRow): string {
+  // One that never started has run for no time at all.
+  const when = run.seconds ? `after ${seconds(run.seconds)}` : 'before it started';
+  switch (run.ended_by) {
+    case 'owner':
+      return `You stopped it ${when}.`;
+    case 'client':
+      return `${visible(run.client, 80)} cancelled it ${when}.`;
+    case 'client_left':
+      return `Stopped ${when}: its client went away.`;
+    case 'switch':
+      return `Stopped ${when}: Sandtray was turned off.`;
+    case 'shutdown':
+      return `Stopped ${when}: Sandtray was closed.`;
+    default:
+      return `Stopped on request ${when}.`;
+  }
+}
+
+/** The app's own sentence names the engine. */
+function cutOff(run: RunRow): string {
+  return run.cut_off ?? `Cut off after ${seconds(run.seconds)}.`;
+}
 
 function failed(run: RunRow): string {
   const code = run.exit_code ?? 1;
@@ -174,7 +197,15 @@ const REFUSALS: Record<string, string> = {
   queue_full: 'Too many waiting',
   shutting_down: 'Shutting down',
   internal: 'Internal error',
+  interrupted: 'Cut off',
 };
+
+/** How a run in the history may have ended, each once: the verdicts, and what keeps a run from happening. */
+export const ENDINGS: string[] = [
+  ...new Set([
+    ...Object.keys(VERDICTS), 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
+  ]),
+];
 
 export function verdictWord(status: string): string {
   return isStatus(status) ? VERDICTS[status].word : (REFUSALS[status] ?? 'Didn’t run');
@@ -183,6 +214,12 @@ export function verdictWord(status: string): string {
 export function verdictSentence(run: RunRow): string {
   if (isStatus(run.status) && run.error === null) return VERDICTS[run.status].sentence(run);
   return `Didn’t run. ${run.error ?? verdictWord(run.status)}`;
+}
+
+/** What stands in place of the output of a run that has none. */
+export function noOutput(run: RunRow): string {
+  if (run.error !== null || (run.status === 'cancelled' && !run.seconds)) return 'There is no output: the program didn’t run.';
+  return run.status === 'interrupted' ? 'The program had printed nothing when it was cut off.' : 'The program printed nothing.';
 }
 
 const TITLES: Record<string, string> = {
@@ -203,9 +240,9 @@ export function elapsedOf(run: LiveRunView, nowMs: number): number {
   return Math.min(run.limit_seconds, Math.max(0, (nowMs - run.started_ms) / 1000));
 }
 
-/** What a row in a list is called. */
-export function runTitle(run: { label: string | null; language: string }): string {
-  return run.label?.trim() || `${languageTitle(run.language)} program`;
+/** What a run is called, wherever it is named: its label, or a few words of its program. */
+export function runTitle(run: { label: string | null; title: string | null; language: string }): string {
+  return run.label?.trim() || run.title?.trim() || `${languageTitle(run.language)} program`;
 }
 
 /** The first digits of `sha256:...`, enough to tell two images apart. */

@@ -19,7 +19,7 @@ use crate::event::{Snapshot, Waiting};
 use crate::language::Language;
 use crate::protocol::reply::{About, Output, RunReply, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
+use crate::run::{Captured, Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
@@ -137,8 +137,10 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     let run = async {
         let progress = Progress { started: Some(started), output: Some(output), missed, ..progress };
         let result = door.run(spec, client, progress).await;
-        if let Ok(outcome) = &result {
-            hold.going(outcome.weight() + untold(outcome));
+        match &result {
+            Ok(outcome) => hold.going(outcome.weight() + untold(&outcome.stdout, &outcome.stderr)),
+            Err(RunError::Interrupted(cut)) => hold.going(cut.weight() + untold(&cut.stdout, &cut.stderr)),
+            Err(_) => {}
         }
         over.cancel();
         result
@@ -148,8 +150,8 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
 }
 
 /// Bytes of output that may wait to be sent, beside the outcome.
-fn untold(outcome: &Outcome) -> usize {
-    let produced = usize::try_from(outcome.stdout.produced.saturating_add(outcome.stderr.produced));
+fn untold(stdout: &Captured, stderr: &Captured) -> usize {
+    let produced = usize::try_from(stdout.produced.saturating_add(stderr.produced));
     produced.unwrap_or(usize::MAX).min(OUTPUT_CHUNKS * CHUNK)
 }
 

@@ -14,7 +14,8 @@ use crate::event::Waiting;
 use crate::language::Language;
 use crate::name::FileName;
 use crate::run::{
-    Captured, Limits, Outcome, OutputChunk, OutputFile, Overflow, RunId, SkipReason, SkippedFile, Status, Stream,
+    Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, Overflow, RunId, SkipReason,
+    SkippedFile, Status, Stream,
 };
 use crate::settings::Settings;
 
@@ -254,6 +255,7 @@ fn outcome() -> Outcome {
     };
     Outcome {
         status: Status::Failed,
+        ended_by: EndedBy::Program,
         exit_code: 3,
         stdout: Captured { bytes: Bytes::from_static(b"1\n"), produced: 2 },
         stderr: Captured { bytes: Bytes::from_static(b"\xff!"), produced: 9 },
@@ -267,6 +269,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python@sha256:1".into(),
         limits: Settings::default().limits(),
+        recorded: true,
     }
 }
 
@@ -279,7 +282,7 @@ fn an_outcome_has_the_form_of_the_contract() {
     assert_eq!(
         value,
         json!({
-            "status": "failed", "exit_code": 3, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
+            "status": "failed", "ended_by": "program", "exit_code": 3, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
             "files": {"b/a.txt": "text", "a.bin": {"base64": "AP8="}, "ctl": {"base64": control}},
             "seconds": 1.25, "run_id": run.to_string(), "memory_bytes": 1024, "cpu_seconds": null,
             "output_bytes": {"stdout": 2, "stderr": 9}, "skipped_files": [{"name": "l", "reason": "symlink"}],
@@ -365,6 +368,43 @@ fn every_error_has_its_number_and_its_word() {
     assert_eq!(value(RunError::Off)["code"], -32601);
     assert_eq!(value(RunError::ShuttingDown)["code"], -32004);
     assert_eq!(value(RunError::Internal("x".into()))["data"]["code"], "internal");
+}
+
+#[test]
+fn a_run_that_was_cut_off_has_its_output_in_its_error() {
+    let run = RunId::generate();
+    let Outcome { stdout, stderr, limits, image, .. } = outcome();
+    let cut = |by| Interrupted {
+        run,
+        by,
+        engine: "Podman",
+        wall: Duration::from_millis(3700),
+        queued: Duration::ZERO,
+        stdout: stdout.clone(),
+        stderr: stderr.clone(),
+        memory_bytes: Some(1),
+        cpu: None,
+        image: image.clone(),
+        limits,
+    };
+    let value = |by| serde_json::to_value(ErrorObject::from(RunError::Interrupted(Box::new(cut(by))))).unwrap();
+    assert_eq!(
+        value(CutBy::Engine),
+        json!({"code": -32009, "message": "Cut off after 3.7 s: Podman went away.", "data": {
+            "code": "run_interrupted",
+            "hint": "What it had done so far is lost but for its output. Run it again once the engine is back.",
+            "cause": "engine", "seconds": 3.7, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
+            "output_bytes": {"stdout": 2, "stderr": 9}, "run_id": run.to_string(),
+        }})
+    );
+    assert_eq!(value(CutBy::Outside)["data"]["cause"], "outside");
+    let unknown = value(CutBy::Unknown);
+    assert_eq!(unknown["message"], "Cut off after 3.7 s: its container ended, and it is not known why.");
+    let removed = serde_json::to_value(ErrorObject::from(RunError::ContainerRemoved)).unwrap();
+    assert_eq!(
+        (&removed["code"], &removed["data"]["code"], &removed["data"]["trouble"]),
+        (&json!(-32001), &json!("engine_unavailable"), &json!("container_removed"))
+    );
 }
 
 #[test]

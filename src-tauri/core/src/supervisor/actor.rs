@@ -17,7 +17,7 @@ use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
 use crate::queue::{FairQueue, Full};
-use crate::run::{ClientId, RunId};
+use crate::run::{Cancel, ClientId, CutBy, EndedBy, RunId};
 use crate::tap::Tap;
 
 use super::Parts;
@@ -91,7 +91,7 @@ pub(super) struct Live {
     pub(super) run: LiveRun,
     /// When its program began; empty until then.
     pub(super) started: Arc<OnceLock<SystemTime>>,
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancel,
     /// Kept until the run is in the history: only then onlookers are told that it is over.
     pub(super) tap: Tap,
 }
@@ -193,7 +193,7 @@ impl Actor {
             Command::Owner(command) => self.obey_owner(command),
             Command::Shutdown { reply } => {
                 self.stopping = true;
-                self.end_everything(&RunError::ShuttingDown);
+                self.end_everything(&RunError::ShuttingDown, EndedBy::Shutdown);
                 self.quiet.push(reply);
             }
             Command::Tidy => {}
@@ -236,9 +236,10 @@ impl Actor {
 
     pub(super) fn cancel(&mut self, client: Option<ClientId>, run: RunId) -> bool {
         let may = |owner: ClientId| client.is_none_or(|client| client == owner);
+        let by = if client.is_some() { EndedBy::Client } else { EndedBy::Owner };
         if let Some(live) = self.live.get(&run) {
             if may(live.client) {
-                live.cancel.cancel();
+                live.cancel.by(by);
             }
             return may(live.client);
         }
@@ -246,7 +247,7 @@ impl Actor {
         let any = !found.is_empty();
         for pending in found {
             let image = self.parts.settings.image(pending.spec.language).to_owned();
-            let outcome = cancelled_early(&pending.spec, image, pending.asked);
+            let outcome = cancelled_early(&pending.spec, image, pending.asked, by);
             self.answer(pending, Ok(outcome));
         }
         any
@@ -383,6 +384,14 @@ impl Actor {
             Answered::Ended { outcome, wall } => {
                 self.usual = (self.usual * 7 + wall) / 8;
                 self.tell(Event::RunFinished { run_id, status: outcome });
+            }
+            Answered::CutOff(by) => {
+                if by == CutBy::Engine {
+                    // It may be another engine when it comes back.
+                    self.walls.doubt_all();
+                    (self.parts.nudge)();
+                }
+                self.tell(Event::RunCutOff { run_id, by });
             }
             Answered::Refused(error) => {
                 if let RunError::Engine(trouble) = &error

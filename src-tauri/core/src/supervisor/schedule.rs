@@ -22,7 +22,7 @@ impl Actor {
     pub(super) fn advance(&mut self) {
         for abandoned in self.queue.take_where(|pending| pending.cancel.is_cancelled()) {
             let image = self.parts.settings.image(abandoned.spec.language).to_owned();
-            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
+            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked, abandoned.cancel.who());
             self.answer(abandoned, Ok(outcome));
         }
         if let EngineState::Trouble(trouble) = self.health() {

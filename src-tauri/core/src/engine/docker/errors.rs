@@ -19,6 +19,13 @@ pub(super) fn engine_error(endpoint: &Endpoint, doing: &'static str, error: Erro
         Error::DockerResponseServerError { status_code: 404, message } if says_no_container(&message) => {
             EngineError::NoContainer
         }
+        Error::DockerResponseServerError { status_code: 409, message } if says_going(&message) => {
+            EngineError::NoContainer
+        }
+        // As it goes down or comes up: it has no words for it.
+        Error::DockerResponseServerError { status_code: 500.., message } if message.trim().is_empty() => {
+            EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: endpoint.clone() })
+        }
         Error::DockerResponseServerError { status_code, message } => {
             EngineError::Refused { doing, message: quote(&message, status_code) }
         }
@@ -81,6 +88,11 @@ fn says_no_container(message: &str) -> bool {
     lower.contains("no such container") || lower.contains("no container with")
 }
 
+/// Docker, of a container whose removal has begun.
+fn says_going(message: &str) -> bool {
+    message.contains("marked for removal")
+}
+
 /// The first I/O error below this one.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
     let mut next = Some(error);
@@ -141,6 +153,12 @@ mod tests {
     }
 
     #[test]
+    fn a_container_that_is_just_being_removed_is_gone() {
+        let message = "container is marked for removal and cannot be started";
+        assert_eq!(answer(409, message), EngineError::NoContainer);
+    }
+
+    #[test]
     fn any_other_answer_is_quoted() {
         let refused = |message: &str| EngineError::Refused { doing: "start a container", message: message.into() };
         assert_eq!(answer(404, "network x not found\n"), refused("network x not found"));
@@ -148,7 +166,9 @@ mod tests {
             answer(500, " OCI runtime create failed: seccomp \n"),
             refused("OCI runtime create failed: seccomp")
         );
-        assert_eq!(answer(503, ""), refused("it answered with HTTP status 503"));
+        assert_eq!(answer(400, ""), refused("it answered with HTTP status 400"));
+        let silent = EngineTrouble::NotAnswering { endpoint: endpoint() };
+        assert_eq!(answer(503, " "), EngineError::Unavailable(silent));
         let EngineError::Refused { message, .. } = answer(500, &"é".repeat(1 << 20)) else { panic!("not Refused") };
         assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
     }

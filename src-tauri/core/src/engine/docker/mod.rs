@@ -4,6 +4,7 @@
 
 mod attach;
 mod derive;
+mod ending;
 mod errors;
 mod names;
 mod pulling;
@@ -33,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 use super::health::Connector;
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Unfit, Usage, Watched, container,
-    container_name,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LastEvents, LayerEvent, PullError, Unfit, Usage,
+    Watched, container, container_name,
 };
 use errors::{engine_error, is_status, unusable};
 
@@ -51,6 +52,7 @@ const REMOVE_IMAGE_DEADLINE: Duration = Duration::from_secs(60);
 const CREATE_DEADLINE: Duration = Duration::from_secs(30);
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const EXIT_DEADLINE: Duration = Duration::from_secs(10);
+const EVENTS_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 const USAGE_DEADLINE: Duration = Duration::from_secs(5);
@@ -289,6 +291,11 @@ impl Engine for Docker {
             oom_killed: state.oom_killed.unwrap_or(false),
             started_at: state.started_at.as_deref().and_then(stamp::parse),
         })
+    }
+
+    async fn last_events(&self, id: &ContainerId) -> Result<LastEvents, EngineError> {
+        let call = ending::last_events(&self.client, id);
+        self.within(EVENTS_DEADLINE, "say how a container ended", call).await
     }
 
     async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError> {

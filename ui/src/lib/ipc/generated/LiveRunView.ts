@@ -8,6 +8,10 @@ export type LiveRunView = { run_id: string, language: Language,
  */
 client: string, label: string | null, 
 /**
+ * What it is called without one.
+ */
+title: string | null, 
+/**
  * Milliseconds since 1970: when the program started, or while it waits, when it was asked for.
  */
 started_ms: number, limit_seconds: number, 
