@@ -38,6 +38,9 @@ const COMMANDS: &[&str] = &[
     "run_again",
     "save_file",
     "copy_text",
+    "open_link",
+    "close_window",
+    "quit",
     "settings",
     "apply_settings",
 ];

@@ -9,6 +9,7 @@
 //! - `files SIZE`: returns one file.
 //! - `binary`: prints bytes that are not text on both streams.
 //! - `cut WORDS`: prints the words, then is cut off since its engine went away.
+//! - `unrecorded`: the history does not take it.
 //! - `exit CODE`, `timeout`, `full`, `panic`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
@@ -22,6 +23,7 @@ use sandtray_core::budget::{Budget, Hold};
 use sandtray_core::engine::{Endpoint, EngineInfo, EngineState};
 use sandtray_core::error::RunError;
 use sandtray_core::event::{ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
+use sandtray_core::history::Trouble;
 use sandtray_core::ipc::door::Runs;
 use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
@@ -56,6 +58,7 @@ struct Inner {
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
     budget: Budget,
+    trouble: Mutex<Option<Trouble>>,
 }
 
 impl Default for Scripted {
@@ -69,6 +72,7 @@ impl Scripted {
         Self(Arc::new(Inner {
             snapshot: watch::channel(snapshot()).0,
             live: Mutex::default(),
+            trouble: Mutex::default(),
             running: watch::channel(0).0,
             dropped: watch::channel(0).0,
             seen: Mutex::default(),
@@ -88,6 +92,11 @@ impl Scripted {
     /// Waits until so many runs were ended by dropping their future.
     pub async fn until_dropped(&self, count: usize) {
         until(self.0.dropped.subscribe(), count).await;
+    }
+
+    /// From now on the history cannot be written.
+    pub fn history_in_trouble(&self, trouble: Trouble) {
+        *self.0.trouble.lock().unwrap() = Some(trouble);
     }
 
     pub fn dropped(&self) -> usize {
@@ -148,7 +157,7 @@ impl Scripted {
                 }
                 outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
             }
-            "early" => {}
+            "early" | "unrecorded" => {}
             "hold" | "late" | "wait" | "sleep" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;
@@ -254,6 +263,10 @@ impl Runs for Scripted {
         Ok(to_raw_value(&page).expect("JSON"))
     }
 
+    fn history_trouble(&self) -> Option<Trouble> {
+        self.0.trouble.lock().unwrap().clone()
+    }
+
     fn budget(&self) -> Budget {
         self.0.budget.clone()
     }
@@ -292,6 +305,7 @@ fn outcome(spec: &RunSpec) -> Outcome {
         oom_kills: 0,
         image: "scripted".into(),
         limits: spec.limits,
+        recorded: !spec.code.starts_with(b"unrecorded"),
     }
 }
 
@@ -330,7 +344,9 @@ pub fn live(run_id: RunId) -> LiveRun {
         language: Language::Python,
         client: "c".into(),
         label: None,
+        title: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,
+        waiting: None,
     }
 }

@@ -1,4 +1,6 @@
-//! `sandtray history`: past runs, newest first.
+//! `sandtray history`: past runs, newest first; and one of them.
+
+mod show;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,7 +18,10 @@ use crate::source::put;
 use crate::terminal::{self, plain};
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// How many.
     #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HISTORY)))]
     limit: u32,
@@ -25,10 +30,19 @@ pub(crate) struct Args {
     before: Option<String>,
 }
 
-pub(crate) async fn history(args: &Args, socket: &Path, json: bool) -> Result<ExitCode, Failure> {
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show one run with what came in and what came back, and save its files.
+    Show(show::Args),
+}
+
+pub(crate) async fn history(args: Args, socket: &Path, json: bool) -> Result<ExitCode, Failure> {
+    if let Some(Command::Show(args)) = args.command {
+        return show::show(args, json).await;
+    }
     let mut client = Client::connect(socket, "sandtray history").await?;
     let mut params = json!({ "limit": args.limit });
-    put(&mut params, "before", args.before.clone());
+    put(&mut params, "before", args.before);
     let page = client.call("code.history", params).await?;
     let text = if json { format!("{}\n", terminal::json(&page)) } else { text(&page, to_millis(SystemTime::now())) };
     io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::of_output(&error))?;

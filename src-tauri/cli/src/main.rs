@@ -84,7 +84,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::serve(args, socket, json).await,
         Command::Run(args) => run::run(*args, &socket_path(socket)?, json).await,
         Command::Status => status::status(&socket_path(socket)?, json).await,
-        Command::History(args) => history::history(&args, &socket_path(socket)?, json).await,
+        Command::History(args) => history::history(args, &socket_path(socket)?, json).await,
     }
 }
 

@@ -179,6 +179,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         oom_kills: 0,
         image: "python:3.12-slim@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef".into(),
         limits,
+        recorded: true,
     };
     RunRecord::of(&spec, &client, SystemTime::now(), Ok(&outcome), Keep::Everything)
 }

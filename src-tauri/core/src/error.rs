@@ -33,6 +33,9 @@ pub enum RunError {
     /// Before the program started; each time that one was made.
     #[error("The container that was made for it was removed before the program started, and so was the next one.")]
     ContainerRemoved,
+    /// A sentence, and the next step.
+    #[error("{message}")]
+    History { message: String, hint: String },
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
 }
@@ -81,6 +84,7 @@ impl RunError {
             Self::QueueFull { .. } | Self::NoRoom { .. } => "queue_full",
             Self::ShuttingDown => "shutting_down",
             Self::Interrupted(_) => "run_interrupted",
+            Self::History { .. } => "history_unavailable",
             Self::Internal(_) => "internal",
         }
     }
@@ -97,6 +101,7 @@ impl RunError {
             }
             Self::NoRoom { own: true } => Some("Read the replies of the calls before, then send this one again.".into()),
             Self::NoRoom { own: false } => Some("Try again in about 1 s.".into()),
+            Self::History { hint, .. } => Some(hint.clone()),
             Self::ShuttingDown => Some("Start Sandtray again and repeat the call.".into()),
             Self::Interrupted(cut) => Some(cut.by.hint().into()),
             Self::ContainerRemoved => {
@@ -116,6 +121,7 @@ impl RunError {
             | Self::QueueFull { .. }
             | Self::NoRoom { .. }
             | Self::ShuttingDown
+            | Self::History { .. }
             | Self::ContainerRemoved
             | Self::Internal(_) => 0,
         }

@@ -35,5 +35,6 @@ pub mod supervisor;
 pub mod tap;
 pub mod text;
 pub mod time;
+pub mod title;
 pub mod traffic;
 pub mod wall_check;

@@ -297,6 +297,8 @@ pub struct Outcome {
     /// The image that ran: `name@digest` where the digest is known.
     pub image: String,
     pub limits: Limits,
+    /// Whether the history has it.
+    pub recorded: bool,
 }
 
 impl Outcome {

@@ -9,8 +9,9 @@ use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
 use super::snapshot::{
-    EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
+    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView,
 };
+use crate::remedy::{self, system::System};
 
 pub fn engine(state: &EngineState) -> EngineView {
     match state {
@@ -25,7 +26,7 @@ pub fn engine(state: &EngineState) -> EngineView {
             cpus: info.cpus,
             memory_bytes: info.memory_bytes,
         }),
-        EngineState::Trouble(trouble) => EngineView::Trouble(self::trouble(trouble)),
+        EngineState::Trouble(trouble) => EngineView::Trouble(remedy::view(trouble, System::here())),
     }
 }
 
@@ -35,27 +36,6 @@ pub fn warning(state: &EngineState) -> Option<String> {
         EngineState::Ready(info) => info.endpoint.warning(),
         EngineState::Checking | EngineState::Trouble(_) => None,
     }
-}
-
-fn trouble(trouble: &engine::EngineTrouble) -> TroubleView {
-    let mut shown = TroubleView {
-        trouble: TroubleKind::Absent,
-        summary: trouble.summary(),
-        reason: trouble.reason().map(str::to_owned),
-        hint: trouble.hint_beside_command(),
-        command_to_copy: trouble.command().map(str::to_owned),
-        endpoint: trouble.endpoint().map(endpoint),
-        looked_at: Vec::new(),
-    };
-    match trouble {
-        engine::EngineTrouble::Absent { looked_at } => shown.looked_at.clone_from(looked_at),
-        engine::EngineTrouble::NotRunning { .. } => shown.trouble = TroubleKind::NotRunning,
-        engine::EngineTrouble::PermissionDenied { .. } => shown.trouble = TroubleKind::PermissionDenied,
-        engine::EngineTrouble::NotAnswering { .. } => shown.trouble = TroubleKind::NotAnswering,
-        engine::EngineTrouble::Unusable { .. } => shown.trouble = TroubleKind::Unusable,
-        engine::EngineTrouble::WallMissing { .. } => shown.trouble = TroubleKind::WallMissing,
-    }
-    shown
 }
 
 fn endpoint(endpoint: &engine::Endpoint) -> EndpointView {
@@ -103,14 +83,31 @@ fn walled_off(wall: &str) -> ImageStateView {
     }
 }
 
+/// While runs cannot be recorded, or not whole.
+pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
+    let what = if trouble.records { "old output is given up" } else { "runs aren\u{2019}t recorded" };
+    let short = match &trouble.why {
+        history::Why::DiskFull => format!("Disk full: {what}"),
+        history::Why::NotUsable { .. } => "The history can\u{2019}t be written".into(),
+    };
+    HistoryTroubleView {
+        short,
+        message: trouble.to_string(),
+        hint: trouble.why.hint().into(),
+        records: trouble.records,
+    }
+}
+
 pub fn live(run: &event::LiveRun) -> LiveRunView {
     LiveRunView {
         run_id: run.run_id.to_string(),
         language: run.language,
         client: run.client.clone(),
         label: run.label.clone(),
+        title: run.title.clone(),
         started_ms: to_millis(run.since),
         limit_seconds: run.limit_seconds,
+        waiting: run.waiting,
     }
 }
 
@@ -125,6 +122,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         client_program: row.client_program,
         language: row.language,
         label: row.label,
+        title: row.title,
         status: row.status,
         ended_by: row.ended_by,
         error,
@@ -145,6 +143,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
+        given_up: row.given_up,
     }
 }
 
@@ -278,18 +277,5 @@ mod tests {
         };
         assert_eq!(message, "The disk is full.");
         assert!(hint.starts_with("Free some disk space"));
-    }
-
-    #[test]
-    fn permission_denied_comes_with_the_command_that_mends_it() {
-        let endpoint =
-            engine::Endpoint { url: "unix:///var/run/docker.sock".into(), found: "the default socket".into() };
-        let state = EngineState::Trouble(engine::EngineTrouble::PermissionDenied { endpoint });
-        let EngineView::Trouble(shown) = super::engine(&state) else { panic!("it is trouble") };
-        assert_eq!(shown.trouble, TroubleKind::PermissionDenied);
-        if cfg!(target_os = "linux") {
-            assert_eq!(shown.command_to_copy.as_deref(), Some("sudo usermod -aG docker \"$USER\""));
-        }
-        assert!(shown.hint.contains("with this command, then log out and in again"));
     }
 }

@@ -46,12 +46,17 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     app.spawn_blocking(move || {
         if !desktop::show(&notice.title(), &notice.body()) {
             missed(&telling, &notice);
+        } else if notice == Notice::StaysInTray {
+            telling.closing.was_told();
         }
     });
 }
 
 /// No notification was shown. An alarm then stays in the window and the tray until it is seen.
 fn missed(app: &App, notice: &Notice) {
+    if *notice == Notice::StaysInTray {
+        app.closing.say_it_in_the_window();
+    }
     if notice.is_an_alarm() {
         app.desk.turned_on(to_millis(SystemTime::now()));
     }
@@ -75,12 +80,24 @@ pub(crate) fn tell_of_no_start(why: &str) {
 /// Returns when the service is over.
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
+    let mut troubles = here.history.troubles();
+    // One of the start counts as a change.
+    troubles.mark_changed();
+    let mut told_of_history = false;
     let enabled = here.supervisor.snapshot().enabled;
     let mut watcher =
         Watcher { app, here, engine: EngineState::Checking, enabled, begun: SystemTime::now(), known: HashSet::new() };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
+            Ok(()) = troubles.changed() => {
+                let notice = Notice::of_history(told_of_history, troubles.borrow_and_update().as_ref());
+                if let Some(notice) = notice {
+                    told_of_history = matches!(notice, Notice::HistoryLost { .. });
+                    tell(&watcher.app, notice);
+                }
+                continue;
+            }
             () = over.cancelled() => return,
         };
         match event {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
+use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
 use crate::text::plain;
@@ -18,11 +19,15 @@ pub(crate) enum Notice {
     PullFailed { image: String, message: String },
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
+    HistoryLost { message: String, hint: String },
+    HistoryBack,
     RunKilled { title: &'static str, client: String, why: Why },
     RunCutOff { title: &'static str, client: String, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
+    StaysInTray,
+    TookOver,
     NoWindow { message: String },
     Updated,
 }
@@ -59,17 +64,32 @@ impl Notice {
         }
     }
 
+    /// Said once: when runs cease to be recorded, and when they are again.
+    pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
+        match (was_told, now) {
+            (false, Some(trouble)) if !trouble.records => {
+                Some(Self::HistoryLost { message: trouble.to_string(), hint: trouble.why.hint().into() })
+            }
+            (true, None) => Some(Self::HistoryBack),
+            (false, Some(_) | None) | (true, Some(_)) => None,
+        }
+    }
+
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
             Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::HistoryLost { .. } => "Runs are not recorded".into(),
+            Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
             Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::StaysInTray => "Sandtray stays in the tray".into(),
+            Self::TookOver => "Sandtray runs in this app now".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
         }
@@ -79,7 +99,8 @@ impl Notice {
         match self {
             Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
             Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
-            Self::EngineLost { message, hint } => format!("{message} {hint}"),
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => format!("{message} {hint}"),
+            Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
             Self::RunKilled { title, client, why } => {
                 let why = match why {
@@ -105,6 +126,10 @@ impl Notice {
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
+            Self::StaysInTray => {
+                "Agents can go on using it. Its icon in the tray opens the window again, and quits it.".into()
+            }
+            Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
@@ -112,7 +137,7 @@ impl Notice {
 
     /// What answers something that the owner has just done is told to those too who want no news.
     fn is_an_answer(&self) -> bool {
-        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+        matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
     /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
@@ -127,11 +152,15 @@ impl Notice {
             Self::PullFailed { .. } => Kind::PullFailed,
             Self::EngineLost { .. } => Kind::EngineLost,
             Self::EngineBack { .. } => Kind::EngineBack,
+            Self::HistoryLost { .. } => Kind::HistoryLost,
+            Self::HistoryBack => Kind::HistoryBack,
             Self::RunKilled { .. } => Kind::RunKilled,
             Self::RunCutOff { .. } => Kind::RunCutOff,
             Self::NewClient { .. } => Kind::NewClient,
             Self::TurnedOn => Kind::TurnedOn,
             Self::NotSaved { .. } => Kind::NotSaved,
+            Self::StaysInTray => Kind::StaysInTray,
+            Self::TookOver => Kind::TookOver,
             Self::NoWindow { .. } => Kind::NoWindow,
             Self::Updated => Kind::Updated,
         }
@@ -144,11 +173,15 @@ enum Kind {
     PullFailed,
     EngineLost,
     EngineBack,
+    HistoryLost,
+    HistoryBack,
     RunKilled,
     RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
+    StaysInTray,
+    TookOver,
     NoWindow,
     Updated,
 }
@@ -255,6 +288,27 @@ mod tests {
         let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
         assert_eq!(notice.title(), "Program cut off");
         assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
+    }
+
+    #[test]
+    fn a_history_is_told_once_when_it_takes_no_runs_and_once_when_it_does() {
+        let trouble = |records| Trouble {
+            why: sandtray_core::history::Why::DiskFull,
+            since: std::time::SystemTime::UNIX_EPOCH,
+            unrecorded: 1,
+            given_up: 0,
+            records,
+        };
+        let lost = Notice::of_history(false, Some(&trouble(false))).unwrap();
+        assert_eq!(lost.title(), "Runs are not recorded");
+        assert_eq!(
+            lost.body(),
+            "Runs cannot be recorded, and 1 was not: the disk is full. Free some disk space. Recording then goes on by itself."
+        );
+        assert_eq!(Notice::of_history(false, Some(&trouble(true))), None, "what is recorded is no alarm");
+        assert_eq!(Notice::of_history(true, Some(&trouble(false))), None);
+        assert_eq!(Notice::of_history(true, None), Some(Notice::HistoryBack));
+        assert_eq!(Notice::of_history(false, None), None);
     }
 
     #[test]

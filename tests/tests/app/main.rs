@@ -5,12 +5,14 @@
 #![cfg(target_os = "linux")]
 
 mod history;
+mod leaving;
 mod life;
 mod notifications;
 mod pictures;
 mod pull;
 mod switch;
 mod system;
+mod trouble;
 mod walls;
 mod window;
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use sandtray_tests::between::Between;
+use sandtray_tests::dockerd::Dockerd;
 use sandtray_tests::rig::{Agent, Rig, eventually};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::dockerd::Dockerd;
 use crate::told;
 
 /// Says something on both streams, one of them no text, and goes on.

@@ -7,8 +7,9 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
-mod dockerd;
 mod ended_by;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod hoarding;
 mod interrupted;
 mod killing;

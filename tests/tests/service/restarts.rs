@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sandtray_tests::between::Between;
+use sandtray_tests::dockerd::Dockerd;
 use sandtray_tests::rig::{Rig, eventually};
 use serde_json::{Value, json};
 
-use crate::dockerd::Dockerd;
 use crate::interrupted::socket_of;
 use crate::shell;
 

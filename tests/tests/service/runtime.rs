@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use sandtray_core::language::Language;
+use sandtray_tests::dockerd::{ASKING, Dockerd};
 use sandtray_tests::rig::{Agent, Rig, eventually};
 use serde_json::{Value, json};
-
-use crate::dockerd::{ASKING, Dockerd};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runtime_that_gives_one_image_devices_is_found_out_before_a_program_runs_there() {

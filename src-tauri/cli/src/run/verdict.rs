@@ -30,7 +30,10 @@ pub(super) fn say(sentence: &str) {
 }
 
 fn sentences(result: &Value, saving: bool) -> Vec<String> {
-    [verdict(result), files(result, saving), skipped(result), left_behind(result)].into_iter().flatten().collect()
+    [verdict(result), files(result, saving), skipped(result), left_behind(result), unrecorded(result)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn verdict(result: &Value) -> Option<String> {
@@ -79,6 +82,10 @@ fn left_behind(result: &Value) -> Option<String> {
     let names = result["left_behind"].as_array().filter(|names| !names.is_empty())?;
     let names = list(names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()));
     Some(format!("Not returned, since only what is written under out/ is: {names}."))
+}
+
+fn unrecorded(result: &Value) -> Option<String> {
+    (result["recorded"] == false).then(|| "The history could not take this run; `sandtray status` says why.".into())
 }
 
 fn list(names: impl ExactSizeIterator<Item = String>) -> String {
@@ -141,6 +148,10 @@ mod tests {
             (
                 json!({ "status": "ok", "left_behind": ["a", "b", "c", "d", "e", "f", "g"] }),
                 "Not returned, since only what is written under out/ is: a, b, c, d, e and 2 more.",
+            ),
+            (
+                json!({ "status": "ok", "recorded": false }),
+                "The history could not take this run; `sandtray status` says why.",
             ),
         ] {
             assert_eq!(sentences(&result, false), [sentence]);

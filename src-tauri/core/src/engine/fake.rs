@@ -123,7 +123,7 @@ impl Fake {
         world.pulls.insert(name.to_owned(), events);
     }
 
-    /// A pull of this image begins and does not end, until another script is set.
+    /// A pull of this image begins, reports what was scripted, and does not end, until another script is set.
     pub fn hold_pull(&self, name: &str) {
         self.world().held.insert(name.to_owned());
     }
@@ -284,7 +284,8 @@ impl Engine for Fake {
         let mut world = self.world();
         world.pulls_begun += 1;
         if world.held.contains(&name) {
-            return stream::pending().boxed();
+            let events = world.pulls.get(&name).cloned().unwrap_or_default();
+            return stream::iter(events).chain(stream::pending()).boxed();
         }
         let events = world.pulls.get(&name).cloned().unwrap_or_else(|| vec![Err(PullError::NoSuchImage)]);
         let mut gates = world.pulls_are_held.then(|| self.shared.gates.subscribe());

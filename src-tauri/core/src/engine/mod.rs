@@ -10,6 +10,7 @@ pub mod health;
 pub mod pull;
 pub mod seccomp;
 pub mod state;
+mod unfit;
 pub mod walls;
 
 use std::fmt;
@@ -29,7 +30,8 @@ use crate::language::Language;
 use crate::run::{Limits, RunId, Stream};
 
 pub use pull::{LayerEvent, PullError, PullFigure};
-pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
+pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble, NamedBy};
+pub use unfit::Unfit;
 
 /// Labels on every container, by which the sweep finds what a dead service left behind.
 pub const LABEL_INSTANCE: &str = "sandtray.instance";

@@ -106,6 +106,7 @@ pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked, by: EndedBy)
         oom_kills: 0,
         image,
         limits: spec.limits,
+        recorded: true,
     }
 }
 
@@ -327,6 +328,7 @@ impl<'a> Run<'a> {
             oom_kills,
             image,
             limits: spec.limits,
+            recorded: true,
         })
     }
 

@@ -17,6 +17,7 @@
 //! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
 //! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
 //! | -32009 | `run_interrupted` | the program ran, and the engine went away or its container was ended from outside; `data` has `cause` (`engine`, `outside`, `unknown`), `seconds`, `stdout`, `stderr`, `run_id` |
+//! | -32010 | `history_unavailable` | a run that could not be recorded, where the owner wants every run on record; a history that cannot be read |
 
 use serde::Serialize;
 
@@ -39,6 +40,7 @@ pub const MESSAGE_TOO_LONG: i32 = -32006;
 pub const NOT_STARTED: i32 = -32007;
 pub const REPLY_TOO_LARGE: i32 = -32008;
 pub const RUN_INTERRUPTED: i32 = -32009;
+pub const HISTORY_UNAVAILABLE: i32 = -32010;
 
 /// Names out of a client's message are quoted back to it, but not without bound.
 const MAX_QUOTE: usize = 64;
@@ -162,7 +164,7 @@ impl From<&RunError> for ErrorObject {
             RunError::NoRoom { .. } => object.data.retry_after_seconds = Some(1),
             RunError::ContainerRemoved => object.data.trouble = Some("container_removed"),
             RunError::Interrupted(cut) => object.data.cut_off = Some(CutOff::of(cut)),
-            RunError::Off | RunError::ShuttingDown | RunError::Internal(_) => {}
+            RunError::Off | RunError::ShuttingDown | RunError::History { .. } | RunError::Internal(_) => {}
         }
         object
     }
@@ -191,6 +193,7 @@ fn number(error: &RunError) -> i32 {
         RunError::QueueFull { .. } | RunError::NoRoom { .. } => QUEUE_FULL,
         RunError::ShuttingDown => SHUTTING_DOWN,
         RunError::Interrupted(_) => RUN_INTERRUPTED,
+        RunError::History { .. } => HISTORY_UNAVAILABLE,
         RunError::Internal(_) => INTERNAL,
     }
 }

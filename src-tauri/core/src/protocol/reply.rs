@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
+use crate::event::Waiting;
 use crate::hint;
 use crate::run::{
     Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream,
@@ -44,6 +45,9 @@ pub struct RunReply<'a> {
     limits: LimitsInForce,
     #[serde(skip_serializing_if = "is_zero")]
     oom_kills: u32,
+    /// Left out where the history has the run, as it should.
+    #[serde(skip_serializing_if = "is_true")]
+    recorded: bool,
 }
 
 impl<'a> RunReply<'a> {
@@ -71,6 +75,7 @@ impl<'a> RunReply<'a> {
             image: &outcome.image,
             limits: LimitsInForce::from(&outcome.limits),
             oom_kills: outcome.oom_kills,
+            recorded: outcome.recorded,
         }
     }
 }
@@ -146,6 +151,10 @@ impl From<&Limits> for LimitsInForce {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_true(holds: &bool) -> bool {
+    *holds
 }
 
 /// Name to content, in the form that `files` of the next call takes.
@@ -267,29 +276,15 @@ fn none_missed(missed: &u64) -> bool {
     *missed == 0
 }
 
-/// What a run waits for before it starts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum Waiting {
-    Queue,
-    Engine,
-    Image {
-        image: String,
-        fraction: f64,
-        downloaded_bytes: u64,
-        total_bytes: u64,
-        /// All of it is here and is being prepared; otherwise left out.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        preparing: bool,
-    },
-}
-
 #[derive(Debug, Serialize)]
 pub struct WaitingNote<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
+    /// Where it waits for its image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<&'a str>,
     #[serde(flatten)]
-    pub waiting: &'a Waiting,
+    pub waiting: Waiting,
 }
 
 #[cfg(test)]
@@ -330,6 +325,7 @@ mod tests {
             oom_kills: u32::MAX,
             image: "i".repeat(600),
             limits,
+            recorded: false,
         }
     }
 

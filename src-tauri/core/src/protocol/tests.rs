@@ -5,11 +5,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::error::{self, ErrorObject};
-use super::reply::{About, Output, RunReply, Waiting, WaitingNote};
+use super::reply::{About, Output, RunReply, WaitingNote};
 use super::request::{self, RunRequest};
 use super::*;
 use crate::engine::{EngineTrouble, PullError};
 use crate::error::RunError;
+use crate::event::Waiting;
 use crate::language::Language;
 use crate::name::FileName;
 use crate::run::{
@@ -268,6 +269,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python@sha256:1".into(),
         limits: Settings::default().limits(),
+        recorded: true,
     }
 }
 
@@ -324,13 +326,17 @@ fn notifications_say_which_request_and_which_run() {
     );
     let started = serde_json::to_value(Notification::new("x", about)).unwrap();
     assert_eq!(value(started), json!({"request_id": 7, "run_id": run.to_string()}));
-    let waiting =
-        Waiting::Image { image: "p".into(), fraction: 0.5, downloaded_bytes: 1, total_bytes: 2, preparing: false };
-    let note = WaitingNote { about, waiting: &waiting };
+    let waiting = Waiting::Pull { fraction: 0.5, downloaded_bytes: 1, total_bytes: 2 };
+    let note = WaitingNote { about, image: Some("p"), waiting };
     assert_eq!(
         serde_json::to_value(note).unwrap(),
-        json!({"request_id": 7, "run_id": run.to_string(), "why": "image",
+        json!({"request_id": 7, "run_id": run.to_string(), "why": "pull",
         "image": "p", "fraction": 0.5, "downloaded_bytes": 1, "total_bytes": 2})
+    );
+    let note = WaitingNote { about, image: None, waiting: Waiting::Turn { ahead: 2 } };
+    assert_eq!(
+        serde_json::to_value(note).unwrap(),
+        json!({"request_id": 7, "run_id": run.to_string(), "why": "turn", "ahead": 2})
     );
     let of_a_batch = serde_json::to_value(Output::new(About { index: Some(3), ..about }, &chunk(b"a", 0))).unwrap();
     assert_eq!(

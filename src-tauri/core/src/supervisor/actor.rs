@@ -1,7 +1,7 @@
 //! The state and what changes it. Nothing here waits: what takes time is a task, and its end is a message.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -12,7 +12,7 @@ use tracing::error;
 
 use crate::engine::{Engine, EngineState, EngineTrouble};
 use crate::error::RunError;
-use crate::event::{Event, ImageStatus, LiveRun, Snapshot};
+use crate::event::{Event, ImageStatus, LiveRun, Snapshot, Waiting};
 use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
@@ -88,10 +88,21 @@ pub(super) struct Actor {
 
 pub(super) struct Live {
     pub(super) client: ClientId,
-    pub(super) shown: LiveRun,
+    pub(super) run: LiveRun,
+    /// When its program began; empty until then.
+    pub(super) started: Arc<OnceLock<SystemTime>>,
     pub(super) cancel: Cancel,
     /// Kept until the run is in the history: only then onlookers are told that it is over.
     pub(super) tap: Tap,
+}
+
+impl Live {
+    fn shown(&self) -> LiveRun {
+        match self.started.get() {
+            Some(since) => LiveRun { since: *since, ..self.run.clone() },
+            None => LiveRun { waiting: Some(Waiting::Starting), ..self.run.clone() },
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -277,8 +288,7 @@ impl Actor {
     fn hear(&mut self, note: Note) {
         match note {
             Note::Started(run_id) => {
-                if let Some(live) = self.live.get_mut(&run_id) {
-                    live.shown.since = SystemTime::now();
+                if self.live.contains_key(&run_id) {
                     self.tell(Event::RunStarted { run_id });
                 }
             }
@@ -409,19 +419,19 @@ impl Actor {
             ImageStatus {
                 language,
                 image: image.to_owned(),
-                state: self.images.state(image),
+                state: self.images.state(image).clone(),
                 wall_missing: here.and_then(|id| self.walls.missing(id)).map(str::to_owned),
                 launcher: here.and_then(|id| self.walls.held(id)).map(|held| held.proof.launcher),
             }
         };
-        let mut running: Vec<LiveRun> = self.live.values().map(|live| live.shown.clone()).collect();
+        let mut running: Vec<LiveRun> = self.live.values().map(Live::shown).collect();
         running.sort_by_key(|run| run.run_id);
         let snapshot = Snapshot {
             enabled: self.enabled,
             engine: self.engine_state(),
             images: Language::ALL.map(image_status).into(),
             running,
-            queued: self.queue.iter().map(|pending| pending.live()).collect(),
+            queued: self.queued(),
             warm: self.parts.leases.pool.warm(),
         };
         self.snapshots.send_if_modified(|current| {

@@ -88,8 +88,8 @@ impl Images {
         }
     }
 
-    pub(super) fn state(&self, name: &str) -> ImageState {
-        self.known.get(name).map_or(ImageState::Unknown, |image| image.state.clone())
+    pub(super) fn state(&self, name: &str) -> &ImageState {
+        self.known.get(name).map_or(&ImageState::Unknown, |image| &image.state)
     }
 
     pub(super) fn ready(&self, name: &str) -> Option<&ImageInfo> {

@@ -10,6 +10,7 @@ mod proving;
 mod quiet;
 mod schedule;
 mod task;
+mod waiting;
 mod walls;
 
 use std::fmt;
@@ -33,6 +34,7 @@ use crate::language::Language;
 use crate::leases::Leases;
 use crate::run::{Cancel, Client, ClientId, EndedBy, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
+use crate::title;
 
 use actor::{Actor, Command};
 pub use owner::{RemoveError, concurrency};
@@ -70,8 +72,11 @@ pub struct Parts {
 /// Where finished runs go before their callers hear of them.
 #[async_trait]
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// Returns when the record would survive a crash of this process.
-    async fn record(&self, record: Record<'_>);
+    /// Whether runs may start. Asks nobody while all is well.
+    async fn ready(&self) -> Result<(), RunError>;
+
+    /// Returns when the record would survive a crash of this process; false where it could not be written.
+    async fn record(&self, record: Record<'_>) -> bool;
 }
 
 #[derive(Debug)]
@@ -129,7 +134,8 @@ impl Supervisor {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let hold = progress.hold.clone();
-        let pending = Pending { spec, client, asked, progress, hold, reply, cancel, retried: false, doubts: 0 };
+        let title = title::beside(spec.label.as_deref(), spec.language, &spec.code);
+        let pending = Pending { spec, title, client, asked, progress, hold, reply, cancel, retried: false, doubts: 0 };
         self.send(Command::Submit(Box::new(pending))).await?;
         answer.await.unwrap_or_else(|_| {
             // Nobody is left to answer, or whoever was to has failed.

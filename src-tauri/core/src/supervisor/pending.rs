@@ -13,6 +13,8 @@ use super::{Record, Recorder};
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) spec: RunSpec,
+    /// What it is called without a label.
+    pub(super) title: Option<String>,
     pub(super) client: Client,
     pub(super) asked: Asked,
     pub(super) progress: Progress,
@@ -39,10 +41,13 @@ impl Pending {
     }
 
     /// History first, then the reply. Says how the run ended, for the event that follows.
-    pub(super) async fn answer(self, recorder: &dyn Recorder, result: Result<Outcome, RunError>) -> Answered {
+    pub(super) async fn answer(self, recorder: &dyn Recorder, mut result: Result<Outcome, RunError>) -> Answered {
         let Self { spec, client, asked, reply, hold, .. } = self;
         let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
-        recorder.record(record).await;
+        let recorded = recorder.record(record).await;
+        if let Ok(outcome) = &mut result {
+            outcome.recorded = recorded;
+        }
         let answered = match &result {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
             Err(RunError::Interrupted(cut)) => Answered::CutOff(cut.by),
@@ -66,8 +71,10 @@ impl Pending {
             language: self.spec.language,
             client: self.client.name.clone(),
             label: self.spec.label.clone(),
+            title: self.title.clone(),
             since: self.asked.wall_clock,
             limit_seconds: self.spec.limits.wall().as_secs_f64(),
+            waiting: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the actor has done for it: one task per run, per image, per check. Each reports back as one [`Done`].
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,8 @@ pub(super) enum Note {
 /// What a run's task needs.
 pub(super) struct RunTask {
     pub(super) pending: Pending,
+    /// Filled when the program begins.
+    pub(super) started: Arc<OnceLock<SystemTime>>,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) image_name: String,
     pub(super) image: ImageInfo,
@@ -87,7 +89,12 @@ pub(super) struct RunTask {
 impl RunTask {
     pub(super) async fn run(mut self) -> Done {
         let run = self.pending.spec.id;
-        let result = match self.perform().await {
+        let recorder = Arc::clone(&self.recorder);
+        let performed = match recorder.ready().await {
+            Ok(()) => self.perform().await,
+            Err(error) => Err(Failure::Run(error)),
+        };
+        let result = match performed {
             Err(Failure::NoImage) if !self.pending.retried => {
                 self.pending.retried = true;
                 return Done::NeedsImage(Box::new(self.pending));
@@ -114,12 +121,13 @@ impl RunTask {
         let mut progress = std::mem::take(&mut self.pending.progress);
         let (started, starts) = oneshot::channel();
         let caller = progress.started.replace(started);
-        let notes = &self.notes;
+        let (notes, began) = (&self.notes, &self.started);
         let tell = async {
             if starts.await.is_err() {
                 return caller;
             }
-            // Full: many notes are under way already, and the snapshot shows the run in any case.
+            began.get_or_init(SystemTime::now);
+            // Full: many notes are under way already, and the next snapshot shows it in any case.
             let _ = notes.try_send(Note::Started(spec.id));
             let _ = caller.map(|caller| caller.send(()));
             None
@@ -203,7 +211,10 @@ impl Failure {
         match error {
             EngineError::NoImage => Self::NoImage,
             EngineError::NoContainer => Self::Lost,
-            error => Self::Run(run_error(&error, endpoint)),
+            error @ (EngineError::Unavailable(_)
+            | EngineError::DeclaresVolumes
+            | EngineError::Refused { .. }
+            | EngineError::Broken { .. }) => Self::Run(run_error(&error, endpoint)),
         }
     }
 

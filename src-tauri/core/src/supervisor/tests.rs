@@ -5,6 +5,8 @@ mod images;
 mod leftovers;
 mod overstay;
 mod owner;
+mod recording;
+mod waiting;
 mod walls;
 
 use super::*;
@@ -18,20 +20,30 @@ use crate::janitor::Janitor;
 use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio_util::sync::CancellationToken;
 
 const PYTHON: &str = "python:3.12-slim";
 const SHELL: &str = "alpine:3.22";
 
 #[derive(Debug, Default)]
-struct Memory(Mutex<Vec<(RunId, String)>>);
+struct Memory(Mutex<Vec<(RunId, String)>>, AtomicBool);
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn record(&self, record: Record<'_>) {
+    async fn ready(&self) -> Result<(), RunError> {
+        if self.1.load(Relaxed) { Err(unwritable()) } else { Ok(()) }
+    }
+
+    async fn record(&self, record: Record<'_>) -> bool {
         let word = record.result.map_or_else(|error| error.code().to_owned(), |outcome| outcome.status.to_string());
         self.0.lock().unwrap().push((record.spec.id, word));
+        record.spec.label.as_deref() != Some("unrecorded")
     }
+}
+
+fn unwritable() -> RunError {
+    RunError::History { message: "The disk is full.".into(), hint: "Free some.".into() }
 }
 
 #[derive(Debug)]
@@ -443,6 +455,7 @@ async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
         ("exit 137", (Status::Failed, 137)),
         ("oom\nexit 1", (Status::OutOfMemory, 1)),
         ("open\ndie", (Status::Failed, 137)),
+        ("die 2", (Status::Failed, 137)),
         ("die oom", (Status::OutOfMemory, 137)),
         ("die oom told", (Status::OutOfMemory, 137)),
         ("die 124", (Status::Timeout, 137)),

@@ -6,7 +6,9 @@
 
 mod crash;
 mod damage;
+mod finding;
 mod flood;
+mod inputs;
 mod keeping;
 mod paging;
 mod roundtrip;
@@ -103,6 +105,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python:3.12-slim@sha256:0123".into(),
         limits: limits(),
+        recorded: true,
     }
 }
 

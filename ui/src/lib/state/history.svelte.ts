@@ -1,5 +1,6 @@
 // The list of past runs as far as it was read: page after page by key, never by counting.
 
+import { spanOf, type Day } from '../days';
 import { asError, historyPage, historyStats } from '../ipc/client';
 import type { CommandError, RunRow } from '../ipc/types';
 
@@ -10,6 +11,7 @@ export interface Brief {
   client: string;
   language: string;
   label: string | null;
+  title: string | null;
   status: string;
   seconds: number | null;
 }
@@ -19,9 +21,10 @@ export interface Filters {
   language: string;
   status: string;
   client: string;
+  day: Day;
 }
 
-export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '' };
+export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '', day: '' };
 const FIRST_PAGE = 100;
 const PAGE = 500;
 /** Rows read ahead of those in view. */
@@ -34,6 +37,7 @@ export function brief(run: RunRow): Brief {
     client: run.client,
     language: run.language,
     label: run.label,
+    title: run.title,
     status: run.status,
     seconds: run.seconds,
   };
@@ -46,7 +50,9 @@ export function filtered(filters: Filters): boolean {
 /** Whether a run that just ended belongs on top of the list; a text search is left to the next reading. */
 export function belongs(run: RunRow, filters: Filters): boolean {
   const holds = (wanted: string, value: string) => wanted === '' || wanted === value;
+  const span = spanOf(filters.day, Date.now());
   return (
+    (span === null || (run.at_ms >= span.from && run.at_ms < (span.until ?? Infinity))) &&
     filters.text === '' &&
     holds(filters.language, run.language) &&
     holds(filters.status, run.status) &&
@@ -158,9 +164,10 @@ export class HistoryList {
   }
 
   private query() {
-    const { text, language, status, client } = this.filters;
+    const { text, language, status, client, day } = this.filters;
     const or = (value: string) => (value.trim() === '' ? undefined : value);
-    return { text: or(text), language: or(language), status: or(status), client: or(client) };
+    const span = spanOf(day, Date.now());
+    return { text: or(text), language: or(language), status: or(status), client: or(client), from_ms: span?.from, until_ms: span?.until };
   }
 
   private take(runs: readonly RunRow[], next: string | null): void {

@@ -5,7 +5,7 @@ use std::io;
 
 use bollard::errors::Error;
 
-use crate::engine::{Endpoint, EngineError, EngineTrouble};
+use crate::engine::{Endpoint, EngineError, EngineTrouble, Unfit};
 
 /// An engine's message is quoted up to here.
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -55,7 +55,7 @@ pub(super) fn unusable(endpoint: &Endpoint, error: Error) -> EngineTrouble {
         Error::DockerResponseServerError { status_code, message } => quote(&message, status_code),
         error => format!("it doesn't answer as Docker does ({})", shorten(&chain(&error))),
     };
-    EngineTrouble::Unusable { endpoint, reason }
+    EngineTrouble::Unusable { endpoint, unfit: Unfit::Other, reason }
 }
 
 /// `None` where the engine was reached.
@@ -220,6 +220,7 @@ mod tests {
             message: "Client sent an HTTP request to an HTTPS server.".into(),
         };
         let reason = "Client sent an HTTP request to an HTTPS server.".into();
-        assert_eq!(unusable(&endpoint(), error), EngineTrouble::Unusable { endpoint: endpoint(), reason });
+        let expected = EngineTrouble::Unusable { endpoint: endpoint(), unfit: Unfit::Other, reason };
+        assert_eq!(unusable(&endpoint(), error), expected);
     }
 }

@@ -9,6 +9,10 @@ export type RunRow = { run_id: string,
  */
 at_ms: number, client: string, client_pid: number | null, client_program: string | null, language: string, label: string | null, 
 /**
+ * What it is called without one.
+ */
+title: string | null, 
+/**
  * `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, `interrupted`, or the code of the error
  * where the run did not happen.
  */
@@ -37,4 +41,8 @@ queued_seconds: number | null, memory_bytes: number | null, cpu_seconds: number 
 /**
  * With its digest where that is known; empty where the run did not happen.
  */
-image: string, limits: RunLimits, };
+image: string, limits: RunLimits, 
+/**
+ * Its program, inputs and output were given up for want of disk.
+ */
+given_up: boolean, };

@@ -4,18 +4,21 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use sandtray_tests::rig::eventually;
 use tokio::process::{Child, Command};
 
-/// Asking the runtime of `programs/walls/runtime.py` for more than the engine was asked for.
-pub(crate) const ASKING: &str = "sandtray-test/asking:1";
+use crate::rig::eventually;
 
-pub(crate) struct Dockerd {
+/// Asking the runtime of `programs/walls/runtime.py` for more than the engine was asked for.
+pub const ASKING: &str = "sandtray-test/asking:1";
+
+/// Ends with its process, which is ended with the test.
+pub struct Dockerd {
     folder: tempfile::TempDir,
 }
 
 impl Dockerd {
-    pub(crate) fn new() -> Self {
+    #[expect(clippy::new_without_default, reason = "a folder is made")]
+    pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }
 
@@ -23,11 +26,12 @@ impl Dockerd {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("unix://{}", self.path("docker.sock").display())
     }
 
-    pub(crate) async fn start(&self, runtime: &str) -> Child {
+    /// With this runtime: `runc`, or `shim`, which gives an image that asks for them devices of the machine's.
+    pub async fn start(&self, runtime: &str) -> Child {
         let shim = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/walls/runtime.py");
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).expect("a log");
         let process = Command::new("unshare")
@@ -47,7 +51,7 @@ impl Dockerd {
     }
 
     /// Stops it as its service manager would: with its containers and its containerd.
-    pub(crate) async fn stop(&self, process: &mut Child) {
+    pub async fn stop(&self, process: &mut Child) {
         let pid = process.id().expect("an engine that runs").to_string();
         assert!(Command::new("kill").arg(pid).status().await.expect("kill").success());
         let ended = tokio::time::timeout(Duration::from_secs(30), process.wait()).await;
@@ -55,7 +59,7 @@ impl Dockerd {
     }
 
     /// Ends it at once, as a crash does, and then what it leaves behind. It does not start again after that.
-    pub(crate) async fn crash(&self, process: &mut Child) {
+    pub async fn crash(&self, process: &mut Child) {
         let script = "docker --host $1 ps -q | xargs docker --host $1 inspect -f '{{.State.Pid}}'";
         let running = self.shell(script).await;
         process.kill().await.expect("an engine that ends");
@@ -74,13 +78,13 @@ impl Dockerd {
     }
 
     /// Gives it these images of the machine's engine.
-    pub(crate) async fn fill(&self, images: &[&str]) {
+    pub async fn fill(&self, images: &[&str]) {
         let copy = format!("docker save {} | docker --host {} load", images.join(" "), self.url());
         assert!(Command::new("sh").args(["-c", &copy]).stdout(Stdio::null()).status().await.expect("sh").success());
     }
 
     /// Makes [`ASKING`] of its image for Python.
-    pub(crate) async fn make_asking(&self) {
+    pub async fn make_asking(&self) {
         assert!(self.docker(&["create", "--name", "made", "python:3.12-slim", "true"]).await);
         let environment = "--change=ENV SANDTRAY_TEST_DEVICES=all";
         assert!(self.docker(&["commit", environment, "made", ASKING]).await && self.docker(&["rm", "made"]).await);
