@@ -188,6 +188,8 @@ export function states(png) {
     overview: busy,
     'image-pinned': { ...busy, snapshot: { ...snapshot, images: withImages({ python: { ...here.python, image: `python:3.12-slim@${here.python.digest}`, pinned: true } }) } },
     'turned-on': { ...busy, snapshot: { ...snapshot, turned_on_ms: now - 240_000 } },
+    'overview-running': { ...busy, snapshot: { ...snapshot, running, queued } },
+    'first-day': { ...busy, total: 22, recent: recent(22).map((run, at) => ({ ...run, at_ms: now - 3_900_000 + at * 150_000 })) },
     'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
     'no-engine': { ...busy, snapshot: trouble(said.absent) },
     'not-running': { ...busy, snapshot: trouble(said.not_running) },

@@ -521,7 +521,7 @@ const list = {
     const from = await page.evaluate(() => new Date(2026, 2, 12).getTime());
     await page.waitForFunction((at) => window.__mock.calls.some(({ command, args }) => command === 'history_page' && args.filter.from_ms === at), from);
     assert.equal(await day.evaluate((select) => select.selectedOptions[0].textContent), 'A date');
-    const verdicts = await page.getByLabel('Filter by verdict').evaluate((select) => [...select.options].map((option) => option.value));
+    const verdicts = await page.getByLabel('Filter by result').evaluate((select) => [...select.options].map((option) => option.value));
     for (const status of ['ok', 'cancelled', 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal']) assert.ok(verdicts.includes(status), status);
     await page.getByRole('button', { name: 'Clear' }).click();
     assert.equal((await asked()).from_ms, undefined);
