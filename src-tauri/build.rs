@@ -37,6 +37,8 @@ const COMMANDS: &[&str] = &[
     "history_stats",
     "run_again",
     "save_file",
+    "agents",
+    "try_it",
     "copy_text",
     "settings",
     "apply_settings",

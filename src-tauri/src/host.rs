@@ -34,6 +34,7 @@ pub(crate) fn blank() -> OwnerSnapshot {
         turned_on_ms: None,
         notices: Vec::new(),
         socket: String::new(),
+        visits: 0,
     }
 }
 

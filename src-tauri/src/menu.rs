@@ -1,7 +1,7 @@
 //! The tray's menu and icon as pure functions of what is known. Nothing here touches a desktop.
 
 use crate::dto::snapshot::{EngineView, ImageStateView, LiveRunView, OwnerSnapshot, Page, ServiceView};
-use crate::text::plain;
+use crate::text::by;
 
 /// Runs named one by one; the others are counted.
 const SHOWN_RUNS: usize = 8;
@@ -106,7 +106,7 @@ pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
 }
 
 fn running(run: &LiveRunView, now_ms: u64) -> Item {
-    let client = plain(&run.client, NAME_CHARS);
+    let client = by(&run.client, run.program.as_deref(), NAME_CHARS);
     let title = run.language.recipe().title;
     let elapsed = elapsed(now_ms.saturating_sub(run.started_ms));
     Item::Action { does: Action::OpenRun(run.run_id.clone()), text: format!("{title} for {client}, {elapsed}") }

@@ -22,6 +22,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
     asides.borrow_and_update();
     let mut turned_on = app.desk.unseen();
     let mut notices = here.notices.clone();
+    let (mut comings, mut visits) = (here.visitors.changes(), 0_u32);
     let mut speeds = Speeds::default();
     loop {
         let core = snapshots.borrow_and_update().clone();
@@ -39,11 +40,13 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             turned_on_ms: *turned_on.borrow_and_update(),
             notices: notices.iter().cloned().chain(present::warning(&core.engine)).collect(),
             socket: here.socket.clone(),
+            visits,
         });
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             Ok(()) = asides.changed() => notices.extend(asides.borrow_and_update().as_ref().map(ToString::to_string)),
             Ok(()) = turned_on.changed() => {}
+            true = comings.next() => visits = visits.wrapping_add(1),
             () = over.cancelled() => return,
         }
         tokio::time::sleep(COALESCE).await;

@@ -30,6 +30,7 @@ use sandtray_core::run::{
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
+use sandtray_core::visitors::Visitors;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
@@ -54,6 +55,7 @@ struct Inner {
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
     budget: Budget,
+    visitors: Visitors,
 }
 
 impl Default for Scripted {
@@ -72,6 +74,7 @@ impl Scripted {
             seen: Mutex::default(),
             chunks_dropped: AtomicUsize::new(0),
             budget: Budget::default(),
+            visitors: Visitors::default(),
         }))
     }
 
@@ -249,6 +252,10 @@ impl Runs for Scripted {
     fn budget(&self) -> Budget {
         self.0.budget.clone()
     }
+
+    fn visitors(&self) -> Visitors {
+        self.0.visitors.clone()
+    }
 }
 
 fn outcome(spec: &RunSpec) -> Outcome {
@@ -304,6 +311,7 @@ pub fn live(run_id: RunId) -> LiveRun {
         run_id,
         language: Language::Python,
         client: "c".into(),
+        program: None,
         label: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,

@@ -19,6 +19,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("text", &[]),
     ("time", &[]),
     ("traffic", &[]),
+    ("visitors", &[]),
     ("run", &["language", "name"]),
     ("disk", &["time"]),
     ("paths", &["disk"]),
@@ -64,6 +65,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "protocol",
             "run",
             "supervisor",
+            "visitors",
         ],
     ),
     (
@@ -81,6 +83,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "recorder",
             "settings",
             "supervisor",
+            "visitors",
             "wall_check",
         ],
     ),
@@ -91,6 +94,8 @@ const MODULES: &[(&str, &[&str])] = &[
 const APP_PLACES: &[(&str, &[&str])] = &[
     ("tauri", &[]),
     ("ksni", &["tray/linux.rs"]),
+    ("zbus", &["notify/linux.rs"]),
+    ("notify_rust", &["notify/native.rs"]),
     ("tray_icon", &["tray/native.rs"]),
     ("tao", &["tray/native.rs"]),
     ("arboard", &["clipboard.rs"]),

@@ -56,6 +56,9 @@ pub struct LiveRun {
     pub run_id: RunId,
     pub language: Language,
     pub client: String,
+    /// The client's program, from the kernel. Shown to the owner alone.
+    #[serde(skip)]
+    pub program: Option<String>,
     pub label: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,

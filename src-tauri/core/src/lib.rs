@@ -36,4 +36,5 @@ pub mod tap;
 pub mod text;
 pub mod time;
 pub mod traffic;
+pub mod visitors;
 pub mod wall_check;

@@ -8,12 +8,12 @@ use base64::engine::general_purpose::STANDARD;
 use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Body, FileOut, MAX_PAGE, RunRecord};
 use sandtray_core::policy;
-use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::protocol::request::{GivenLimits, RunRequest};
-use sandtray_core::run::{Client, ClientId, Overflow, RunId};
+use sandtray_core::run::{Overflow, RunId};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::to_millis;
 
+use super::agents::owner;
 use super::{Answer, run_id};
 use crate::app::App;
 use crate::desk::Here;
@@ -28,10 +28,10 @@ use crate::thumbnail::Want;
 const REFUSAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
-    let HistoryFilter { before, limit, language, status, client, text } = filter;
+    let HistoryFilter { before, limit, language, status, client, program, text } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
-    let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, program: None, text };
+    let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, program, text };
     let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
@@ -76,10 +76,8 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let request = request(record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
-    let client =
-        Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None };
     let supervisor = here.supervisor.clone();
-    let mut run = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+    let mut run = tokio::spawn(async move { supervisor.run(spec, owner(), Progress::default()).await });
     match tokio::time::timeout(REFUSAL, &mut run).await {
         Ok(Ok(Ok(_))) | Err(_) => Ok(id.to_string()),
         Ok(Ok(Err(error))) => Err(error.into()),
@@ -140,6 +138,7 @@ fn request(record: RunRecord) -> Answer<RunRequest> {
 mod tests {
     use super::*;
     use sandtray_core::history::FileIn;
+    use sandtray_core::run::{Client, ClientId};
     use sandtray_core::settings::{Keep, Settings};
     use std::time::SystemTime;
 

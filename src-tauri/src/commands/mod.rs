@@ -1,6 +1,7 @@
 //! What the window may ask of the app: all of it. A command takes its arguments apart, asks, and puts the answer into the
 //! window's words; what there is to decide is decided in the core.
 
+mod agents;
 pub(crate) mod history;
 mod live;
 mod overview;
@@ -92,6 +93,12 @@ pub(crate) enum Request {
         run_id: String,
         name: String,
     },
+    Agents {},
+    /// Hello world in this language; what comes of it is told on the channel.
+    TryIt {
+        language: Language,
+        channel: ChannelId,
+    },
     CopyText {
         text: String,
     },
@@ -138,6 +145,8 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::HistoryStats {} => written(history::history_stats(app).await?),
         Request::RunAgain { run_id } => written(history::run_again(app, &run_id).await?),
         Request::ReturnedFile { run_id, name } => written(history::returned_file(app, &run_id, &name).await?),
+        Request::Agents {} => written(agents::agents(app).await?),
+        Request::TryIt { language, channel } => written(agents::try_it(app, language, page.channel(channel)).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
         Request::Settings {} => written(settings::settings(app)?),
         Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),

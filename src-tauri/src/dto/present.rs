@@ -108,6 +108,7 @@ pub fn live(run: &event::LiveRun) -> LiveRunView {
         run_id: run.run_id.to_string(),
         language: run.language,
         client: run.client.clone(),
+        program: run.program.clone(),
         label: run.label.clone(),
         started_ms: to_millis(run.since),
         limit_seconds: run.limit_seconds,

@@ -15,7 +15,13 @@ pub enum WindowEvent {
     /// A run ended, or did not happen; the history has it.
     Finished { run: Box<RunRow> },
     /// Something that the owner should read once.
-    Notice { text: String },
+    Notice {
+        text: String,
+        /// Where it can be seen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
+        to: Option<Navigate>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,6 +50,8 @@ pub struct OwnerSnapshot {
     pub notices: Vec<String>,
     /// Where agents connect.
     pub socket: String,
+    /// Another number after each coming and going of an agent: the list of them is to be read anew.
+    pub visits: u32,
 }
 
 /// Whether this app is the one that runs things.
@@ -189,6 +197,8 @@ pub struct LiveRunView {
     pub language: Language,
     /// The client's own word.
     pub client: String,
+    /// Its program, from the kernel.
+    pub program: Option<String>,
     pub label: Option<String>,
     /// Milliseconds since 1970: when the program started, or while it waits, when it was asked for.
     pub started_ms: u64,
@@ -209,5 +219,6 @@ pub struct Navigate {
 pub enum Page {
     Overview,
     Runs,
+    Agents,
     Settings,
 }

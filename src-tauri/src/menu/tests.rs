@@ -37,6 +37,7 @@ fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
         run_id: id.into(),
         language: Language::Python,
         client: client.into(),
+        program: Some("node".into()),
         label: None,
         started_ms: NOW - seconds * 1000,
         limit_seconds: 60.0,
@@ -94,14 +95,14 @@ fn what_runs_is_named_and_can_be_stopped() {
             "2 running, 1 waiting",
             "[x] Run code in isolation",
             "---",
-            "[Python for claude, 12 s]",
-            "[Python for a longname that never seems to …, 1 min 15 s]",
+            "[Python for claude (the program node), 12 s]",
+            "[Python for a longname that never seems to … (the program node), 1 min 15 s]",
             "[1 waiting]",
             "[Stop all]",
         ],
     );
     assert_eq!(icon(&snapshot), Icon::Running);
-    let opens = Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude, 12 s".into() };
+    let opens = Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude (the program node), 12 s".into() };
     assert_eq!(menu(&snapshot, NOW)[3], opens);
 }
 
@@ -109,7 +110,7 @@ fn what_runs_is_named_and_can_be_stopped() {
 fn a_crowd_is_counted() {
     let running = (0..11).map(|run| self::run(&run.to_string(), "x", 0)).collect();
     let lines = read(&OwnerSnapshot { running, ..here(true) });
-    assert_eq!(lines.iter().filter(|line| line.as_str() == "[Python for x, 0 s]").count(), SHOWN_RUNS);
+    assert_eq!(lines.iter().filter(|line| line.as_str() == "[Python for x (the program node), 0 s]").count(), SHOWN_RUNS);
     assert!(lines.contains(&"[3 more]".to_owned()), "{lines:?}");
 }
 

@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod agents;
 mod history;
 mod life;
 mod notifications;

@@ -75,10 +75,10 @@ const engine = {
   endpoint: { url: 'unix:///x', found: 'the default socket' }, os: 'linux', arch: 'x86_64', cpus: 2, memory_bytes: 1,
 } as const;
 const base: OwnerSnapshot = {
-  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
+  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', visits: 0, first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', program: 'node', label: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {

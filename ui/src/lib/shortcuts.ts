@@ -5,7 +5,7 @@ import { flushSync } from 'svelte';
 import type { Page } from './ipc/types';
 import { route } from './state/route.svelte';
 
-const PAGES: Record<string, Page> = { '1': 'overview', '2': 'runs', '3': 'settings' };
+const PAGES: Record<string, Page> = { '1': 'overview', '2': 'runs', '3': 'agents', '4': 'settings' };
 
 /** Pages answer these by listening on the window; nothing happens where nobody does. */
 export const SEARCH = 'sandtray:search';

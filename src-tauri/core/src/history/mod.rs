@@ -3,6 +3,7 @@
 //! [`History::record`] answers after the commit. Listing never reads code or output. A file that cannot be used is set
 //! aside and reported, at the start or whenever the damage shows, and work goes on with a new one.
 
+mod clients;
 mod query;
 mod readers;
 mod record;
@@ -26,6 +27,7 @@ use crate::settings::HistorySettings;
 use readers::{Readers, Unread};
 use worker::{Answer, Command, Worker};
 
+pub use clients::{ClientFigure, MAX_CLIENTS};
 pub use record::{
     Body, Cursor, FileFigure, FileIn, FileOut, HistoryQuery, MAX_PAGE, NotACursor, Page, RunRecord, RunRow, Stats,
     StreamFigure,
@@ -127,6 +129,17 @@ impl History {
             Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
             // The worker owns the file: it sets a damaged file aside and makes a missing one anew.
             Err(Unread::Failed) => self.ask(|answer| Command::List(query, answer)).await.map(then),
+        }
+    }
+
+    /// Who ran something, the latest first: at most [`MAX_CLIENTS`]. Read beside the lists, so no record waits for it.
+    pub async fn clients(&self) -> Result<Vec<ClientFigure>, HistoryError> {
+        match self.readers.with(clients::clients).await {
+            Ok(found) => Ok(found),
+            Err(Unread::Closed) => Err(HistoryError::Closed),
+            Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
+            // As with lists.
+            Err(Unread::Failed) => self.ask(Command::Clients).await,
         }
     }
 

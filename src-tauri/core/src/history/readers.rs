@@ -73,12 +73,20 @@ impl Readers {
         asked: HistoryQuery,
         then: impl FnOnce(Page) -> T + Send + 'static,
     ) -> Result<T, Unread> {
+        self.with(move |connection| query::page(connection, &asked).map(then)).await
+    }
+
+    /// Anything that only reads, on the reading thread.
+    pub(super) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Unread> {
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| Unread::Closed)?;
         let inner = Arc::clone(&self.0);
         let reading = tokio::task::spawn_blocking(move || {
             // Held until the end, even if the caller is gone.
             let _turn = turn;
-            inner.page(&asked).map(then)
+            inner.work(work)
         });
         reading.await.unwrap_or(Err(Unread::Failed))
     }
@@ -107,18 +115,18 @@ impl Readers {
 }
 
 impl Inner {
-    fn page(&self, asked: &HistoryQuery) -> Result<Page, Unread> {
+    fn work<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Unread> {
         let reader = self.reader().map_err(|_| Unread::Failed)?;
         let number = self.next.fetch_add(1, SeqCst);
         lock(&self.busy).push((number, reader.connection.get_interrupt_handle()));
-        let page = query::page(&reader.connection, asked);
+        let done = work(&reader.connection);
         lock(&self.busy).retain(|(other, _)| *other != number);
-        match page {
-            Ok(page) => {
+        match done {
+            Ok(made) => {
                 if reader.era == self.era.load(SeqCst) {
                     lock(&self.idle).push(reader);
                 }
-                Ok(page)
+                Ok(made)
             }
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => {
                 Err(Unread::Interrupted)

@@ -144,7 +144,7 @@ pub(super) fn text(value: ValueRef<'_>) -> String {
     maybe_text(value).unwrap_or_default()
 }
 
-fn maybe_text(value: ValueRef<'_>) -> Option<String> {
+pub(super) fn maybe_text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,

@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x5361_6e64;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Entry N takes a database from version N to N + 1, in one transaction.
-const MIGRATIONS: &[&str] = &[V1];
+const MIGRATIONS: &[&str] = &[V1, V2_AGENTS];
 
 /// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
 /// and so every index ends in that order, the index of words included.
@@ -77,6 +77,11 @@ CREATE VIRTUAL TABLE search USING fts5 (
 INSERT INTO search (search, rank) VALUES ('automerge', 0), ('crisismerge', 64);
 CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0, 0);
+";
+
+/// Who ran something is counted in the index alone, and the runs of one program under one name are listed by it.
+const V2_AGENTS: &str = "
+CREATE INDEX run_by_agent ON run (client, client_program);
 ";
 
 /// Why the file in place of the history is not used.

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 
+use super::clients::{self, ClientFigure};
 use super::query;
 use super::record::{Body, FileOut, HistoryQuery, Page, RunRecord, RunRow, Stats};
 use super::retention::Kept;
@@ -106,6 +107,10 @@ impl Store {
         self.connection
             .prepare_cached("SELECT runs, bytes FROM total")?
             .query_row([], |found| Ok(Stats { runs: unsigned(found.get(0)?), bytes: unsigned(found.get(1)?) }))
+    }
+
+    pub(super) fn clients(&self) -> rusqlite::Result<Vec<ClientFigure>> {
+        clients::clients(&self.connection)
     }
 
     pub(super) fn oldest(&self, count: u32) -> rusqlite::Result<Vec<Kept>> {

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::HistoryError;
+use super::clients::ClientFigure;
 use super::readers::Readers;
 use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
 use super::retention::{self, Bounds};
@@ -54,6 +55,7 @@ pub(super) enum Command {
     Delete(RunId, Answer<bool>),
     Clear(Answer<()>),
     Stats(Answer<Stats>),
+    Clients(Answer<Vec<ClientFigure>>),
     Configure(HistorySettings),
     Close(Answer<()>),
 }
@@ -200,6 +202,7 @@ impl Worker {
             Command::Row(id, answer) => drop(answer.send(self.with(|store| store.row(id)))),
             Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
+            Command::Clients(answer) => drop(answer.send(self.with(|store| store.clients()))),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
             Command::Configure(settings) => {
                 self.keep = settings.keep;

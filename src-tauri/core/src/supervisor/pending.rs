@@ -63,6 +63,7 @@ impl Pending {
             run_id: self.spec.id,
             language: self.spec.language,
             client: self.client.name.clone(),
+            program: self.client.program.clone(),
             label: self.spec.label.clone(),
             since: self.asked.wall_clock,
             limit_seconds: self.spec.limits.wall().as_secs_f64(),

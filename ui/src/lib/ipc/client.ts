@@ -4,6 +4,7 @@ import { Channel, invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 
 import type {
+  AgentView,
   CommandError,
   HistoryFilter,
   HistoryPage,
@@ -15,6 +16,7 @@ import type {
   RecentRun,
   RunRecord,
   Settings,
+  TryEvent,
   WindowEvent,
 } from './types';
 
@@ -55,6 +57,13 @@ export async function watchRun(runId: string, onEvent: (event: LiveEvent) => voi
   };
 }
 
+/** The id of the run, at once; what came of it is told once. */
+export async function tryIt(language: Language, onEvent: (event: TryEvent) => void): Promise<string> {
+  const channel = new Channel<TryEvent>();
+  channel.onmessage = onEvent;
+  return invoke<string>('try_it', { language, channel });
+}
+
 export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
   return listen<Navigate>('navigate', (event) => handler(event.payload));
 }
@@ -77,6 +86,7 @@ export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
 export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
+export const listAgents = () => invoke<AgentView[]>('agents');
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
 export const readSettings = () => invoke<Settings>('settings');

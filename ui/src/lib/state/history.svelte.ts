@@ -2,12 +2,14 @@
 
 import { asError, historyPage, historyStats } from '../ipc/client';
 import type { CommandError, RunRow } from '../ipc/types';
+import { keyOf, type Who } from '../clients';
 
 /** What the list shows of a run; a hundred thousand of these are held. */
 export interface Brief {
   id: string;
   at: number;
   client: string;
+  program: string | null;
   language: string;
   label: string | null;
   status: string;
@@ -19,9 +21,11 @@ export interface Filters {
   language: string;
   status: string;
   client: string;
+  /** Of the client; only together with its name. */
+  program: string;
 }
 
-export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '' };
+export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '', program: '' };
 const FIRST_PAGE = 100;
 const PAGE = 500;
 /** Rows read ahead of those in view. */
@@ -32,6 +36,7 @@ export function brief(run: RunRow): Brief {
     id: run.run_id,
     at: run.at_ms,
     client: run.client,
+    program: run.client_program,
     language: run.language,
     label: run.label,
     status: run.status,
@@ -50,7 +55,8 @@ export function belongs(run: RunRow, filters: Filters): boolean {
     filters.text === '' &&
     holds(filters.language, run.language) &&
     holds(filters.status, run.status) &&
-    holds(filters.client, run.client)
+    holds(filters.client, run.client) &&
+    holds(filters.program, run.client_program ?? '')
   );
 }
 
@@ -61,7 +67,7 @@ export class HistoryList {
   /** Counts the lists there were: another one starts at its top. */
   lists = $state(0);
   filters = $state.raw<Filters>(NO_FILTERS);
-  clients = $state.raw<string[]>([]);
+  clients = $state.raw<Who[]>([]);
   total = $state<number | null>(null);
   loaded = $state(false);
   complete = $state(false);
@@ -158,9 +164,9 @@ export class HistoryList {
   }
 
   private query() {
-    const { text, language, status, client } = this.filters;
+    const { text, language, status, client, program } = this.filters;
     const or = (value: string) => (value.trim() === '' ? undefined : value);
-    return { text: or(text), language: or(language), status: or(status), client: or(client) };
+    return { text: or(text), language: or(language), status: or(status), client: or(client), program: or(program) };
   }
 
   private take(runs: readonly RunRow[], next: string | null): void {
@@ -171,9 +177,9 @@ export class HistoryList {
   }
 
   private know(runs: readonly RunRow[]): void {
-    const known = new Set(this.clients);
-    for (const run of runs) if (known.size < 50) known.add(run.client);
-    if (known.size > this.clients.length) this.clients = [...known].sort();
+    const known = new Map(this.clients.map((who) => [keyOf(who), who]));
+    for (const { client, client_program: program } of runs) if (known.size < 50) known.set(keyOf({ client, program }), { client, program });
+    if (known.size > this.clients.length) this.clients = [...known].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, who]) => who);
   }
 }
 

@@ -5,7 +5,11 @@ export type LiveRunView = { run_id: string, language: Language,
 /**
  * The client's own word.
  */
-client: string, label: string | null, 
+client: string, 
+/**
+ * Its program, from the kernel.
+ */
+program: string | null, label: string | null, 
 /**
  * Milliseconds since 1970: when the program started, or while it waits, when it was asked for.
  */
