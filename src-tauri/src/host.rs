@@ -60,6 +60,7 @@ pub(crate) async fn run(app: &Arc<App>) {
     if tokio::time::timeout(LAST_TASKS, app.ended()).await.is_err() {
         error!("a part of the app did not end in time");
     }
+    app.gatekeeper.close().await;
 }
 
 fn open_unasked(app: &Arc<App>) {

@@ -15,6 +15,7 @@ mod bell;
 mod clipboard;
 mod commands;
 mod desk;
+mod fetched;
 mod host;
 mod login;
 mod menu;

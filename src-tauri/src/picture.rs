@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandtray_core::paths::Paths;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::desk::Here;
 use crate::dto::present;
-use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
+use crate::dto::snapshot::{ImageView, OwnerSnapshot, ServiceView};
+use crate::fetched::Fetched;
 use crate::link::VERSION;
 use crate::speed::Speeds;
 
@@ -24,9 +26,11 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
     let mut notices = here.notices.clone();
     let (mut comings, mut visits) = (here.visitors.changes(), 0_u32);
     let mut speeds = Speeds::default();
+    let mut fetched = Fetched::read(Paths::of_user().ok().map(|paths| paths.fetched_file()));
     loop {
         let core = snapshots.borrow_and_update().clone();
-        let images = core.images.iter().map(|image| present::image(image, speeds.of(image))).collect();
+        let shown = |image| ImageView { fetched: fetched.see(image), ..present::image(image, speeds.of(image)) };
+        let images = core.images.iter().map(shown).collect();
         app.desk.publish(OwnerSnapshot {
             version: VERSION.into(),
             first_start,

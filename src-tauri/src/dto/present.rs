@@ -91,6 +91,7 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
         language_version: recipe.version.into(),
         image: status.image.clone(),
         pinned: is_pinned(&status.image),
+        fetched: false,
         // The image is here, but cannot be used.
         state: status.wall_missing.as_deref().map_or(state, walled_off),
     }

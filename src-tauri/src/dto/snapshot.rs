@@ -148,6 +148,8 @@ pub struct ImageView {
     pub image: String,
     /// The name says which version, and not only its tag.
     pub pinned: bool,
+    /// Sandtray fetched it itself. Otherwise it is not known who did.
+    pub fetched: bool,
     #[serde(flatten)]
     pub state: ImageStateView,
 }

@@ -122,6 +122,7 @@ fn pulls_show_how_far_they_are() {
         language_version: String::new(),
         image: String::new(),
         pinned: false,
+        fetched: false,
         state,
     };
     let pulling =

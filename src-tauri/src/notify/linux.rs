@@ -49,6 +49,11 @@ impl Desktop {
         }
     }
 
+    /// To be called inside of the runtime: the bus cannot be let go of outside.
+    pub(super) async fn close(&self) {
+        drop(self.0.lock().await.take());
+    }
+
     async fn line(&self, app: &Arc<App>) -> zbus::Result<Arc<Line>> {
         let mut held = self.0.lock().await;
         if let Some(line) = held.as_ref().filter(|line| !line.over.load(Ordering::Relaxed)) {

@@ -45,6 +45,13 @@ pub(crate) struct Gatekeeper {
     desktop: Desktop,
 }
 
+impl Gatekeeper {
+    /// At the end of the app.
+    pub(crate) async fn close(&self) {
+        self.desktop.close().await;
+    }
+}
+
 /// As the desktop is asked to show it.
 struct Note {
     title: String,

@@ -18,6 +18,8 @@ impl Desktop {
         // Not on the runtime: a desktop may be slow to answer.
         spawn_blocking(move || show_alone(&note.title, &note.body)).await.unwrap_or(false)
     }
+
+    pub(super) async fn close(&self) {}
 }
 
 /// Waits for the desktop.
