@@ -43,7 +43,7 @@ async fn printed(desktop: &Desktop, program: &str, arguments: &[&str]) -> String
 /// The lines of the list, each as its words.
 async fn rows(window: &Window) -> Vec<String> {
     let texts = window
-        .script("return [...document.querySelectorAll('section[aria-labelledby=agents-title] .row')].map((row) => row.innerText.split(/\\s*\\n\\s*/).join(' | '))")
+        .script("return [...document.querySelectorAll('section[aria-labelledby=agents-title] .row')].map((row) => row.innerText.trim().split(/\\s*\\n\\s*/).join(' | '))")
         .await;
     let Value::Array(texts) = texts else { panic!("{texts}") };
     texts.iter().map(|text| text.as_str().unwrap_or_default().replace('\u{a0}', " ")).collect()
