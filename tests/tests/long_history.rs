@@ -61,25 +61,3 @@ fn rows(connection: &Connection, source: &str) -> Vec<Vec<Value>> {
     let rows = statement.query_map([], |found| (0..columns).map(|column| found.get(column)).collect()).unwrap();
     rows.map(Result::unwrap).collect()
 }
-
-#[tokio::test]
-async fn temporary_measure() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("h.sqlite");
-    let start = long_history::start(100_000);
-    long_history::fill(&file, 100_000, start).await;
-    let history = History::open(&file, long_history::settings()).await.unwrap().history;
-    for _ in 0..12 {
-        let begun = std::time::Instant::now();
-        let found = history.clients().await.unwrap();
-        println!("clients {} in {:?}", found.len(), begun.elapsed());
-    }
-    for _ in 0..4 {
-        let begun = std::time::Instant::now();
-        let asked = HistoryQuery { limit: 50, client: Some("claude-code".into()), program: Some("/usr/bin/agent".into()), ..HistoryQuery::default() };
-        println!("page {} in {:?}", history.list(asked).await.unwrap().runs.len(), begun.elapsed());
-    }
-    for number in 0..200 {
-        history.record(long_history::record(100_000 + number, start)).await.unwrap();
-    }
-}
