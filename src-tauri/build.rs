@@ -40,6 +40,8 @@ const COMMANDS: &[&str] = &[
     "save_file",
     "save_all",
     "open_saved",
+    "agents",
+    "try_it",
     "copy_text",
     "open_link",
     "close_window",

@@ -49,6 +49,7 @@ export function mock(fixture) {
       (!filter.language || row.language === filter.language) &&
       (!filter.status || row.status === filter.status) &&
       (!filter.client || row.client === filter.client) &&
+      (!filter.program || row.client_program === filter.program) &&
       row.at_ms >= (filter.from_ms ?? 0) && row.at_ms < (filter.until_ms ?? Infinity) &&
       words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
     let at = filter.before ? Number(filter.before) : 0;
@@ -60,7 +61,7 @@ export function mock(fixture) {
     subscribe(args) {
       owner = channelOf(args);
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });
-      for (const text of fixture.told ?? []) send(owner, { kind: 'notice', text });
+      for (const notice of fixture.told ?? []) send(owner, { kind: 'notice', ...(typeof notice === 'string' ? { text: notice } : notice) });
     },
     watch_run(args) {
       const channel = channelOf(args);
@@ -99,6 +100,14 @@ export function mock(fixture) {
       const { png, ...picture } = fixture.pictures?.[name] ?? { kind: 'unreadable' };
       return pixels && png !== undefined ? { ...picture, png } : picture;
     },
+    agents: () => fixture.agents ?? [],
+    try_it({ language, ...args }) {
+      const channel = channelOf(args);
+      const ran = { kind: 'ran', run_id: 'tried', seconds: 0.009, program_seconds: 0.007, status: 'ok', stdout: 'Hello, world\n', stderr: '' };
+      if (fixture.tried !== null) setTimeout(() => send(channel, fixture.tried ?? ran));
+      state.tried = channel;
+      return 'tried';
+    },
     run_again: () => 'made0',
     save_file: ({ name }) => ({ folder: '/home/ada/Downloads', name: name.split('/').pop(), count: 1, place: 1 }),
     save_all: () => ({ folder: '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
@@ -130,6 +139,7 @@ export function mock(fixture) {
     state: () => state,
     watched: () => [...watches.values()].map(({ runId }) => runId).sort(),
     tell: (event) => send(owner, event),
+    tried: (event) => send(state.tried, event),
     snapshot(change) {
       state.snapshot = { ...state.snapshot, ...change };
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });

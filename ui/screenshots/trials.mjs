@@ -8,6 +8,7 @@ import { controls, tools } from './reach.mjs';
 import { rates } from './rates.mjs';
 import { runTrials } from './runs.mjs';
 import { strangers } from './strangers.mjs';
+import { agentTrials } from './trials-agents.mjs';
 
 const { base, busy, snapshot, row, body, running, fetching, live, piece, said } = parts;
 
@@ -35,6 +36,7 @@ const hostileBody = {
 
 const list = {
   ...runTrials,
+  ...agentTrials,
 
   async 'hostile text does nothing anywhere'({ start }) {
     const liveRun = { ...running[0], label: TRICKS, client: ATTACKS };
@@ -168,7 +170,7 @@ const list = {
     await page.keyboard.press('Control+.');
     await page.waitForTimeout(50);
     assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'live1' }]);
-    await page.keyboard.press('Control+3');
+    await page.keyboard.press('Control+4');
     await page.getByLabel('Memory').fill('256');
     await page.keyboard.press('Enter');
     await page.getByText('Saved').waitFor();
@@ -195,7 +197,7 @@ const list = {
 
   async 'every control of every page has a name, is reached by Tab and shows it'({ start }) {
     const all = states('');
-    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'no-engine', 'over-ssh', 'waiting-runs', 'run-again-off', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'settings'];
+    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'no-engine', 'over-ssh', 'waiting-runs', 'run-again-off', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'agents', 'agents-connect', 'settings'];
     let page;
     for (const state of wanted) {
       page = await start(all[state]);
@@ -212,7 +214,7 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Inputs', 'Files', 'Details', 'Output', 'From Python', 'In a terminal'];
+      const others = ['Code', 'Inputs', 'Files', 'Details', 'Output', 'Python', 'Node', 'Command line'];
       const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name.replace(/ \(\d+\)$/, '')));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }
@@ -451,7 +453,7 @@ const list = {
   async 'every number of the settings can be set, and says what it may be'({ start }) {
     const page = await start({ ...busy, open: 'settings' });
     for (const [label, wrong, sentence, right, saved] of [
-      ['May wait per agent', '0', 'Enter a number from 1 to 1024.', '16', (s) => s.per_client],
+      ['May wait per agent', '0', 'Enter a number from 1 to 1,024.', '16', (s) => s.per_client],
       ['Kept ready', '65', 'Enter a number from 0 to 64.', '0', (s) => s.warm],
     ]) {
       const field = page.getByLabel(label);

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Cursor, FileIn, FileOut, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
-use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
-use sandtray_core::run::{Client, ClientId, Limits, Overflow, RunId, Status};
+use sandtray_core::run::{Limits, Overflow, RunId, Status};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::{from_millis, to_millis};
 
+use super::agents::owner;
 use super::{Answer, run_id};
 use crate::app::App;
 use crate::desk::Here;
@@ -31,12 +31,12 @@ pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was
 const REFUSAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
-    let HistoryFilter { before, limit, language, status, client, text, from_ms, until_ms } = filter;
+    let HistoryFilter { before, limit, language, status, client, program, text, from_ms, until_ms } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
     let [from, until] = [from_ms, until_ms].map(|at| at.map(|at| Cursor::before(from_millis(at))));
     let limit = limit as usize;
-    let query = core::HistoryQuery { before, limit, language, status, client, program: None, text, from, until };
+    let query = core::HistoryQuery { before, limit, language, status, client, program, text, from, until };
     let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
@@ -83,10 +83,8 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
-    let client =
-        Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None };
     let supervisor = here.supervisor.clone();
-    let mut run = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+    let mut run = tokio::spawn(async move { supervisor.run(spec, owner(), Progress::default()).await });
     match tokio::time::timeout(REFUSAL, &mut run).await {
         Ok(Ok(Ok(_))) | Err(_) => Ok(id.to_string()),
         Ok(Ok(Err(error))) => Err(error.into()),
@@ -166,6 +164,7 @@ fn overflow(row: &RunRow) -> Overflow {
 mod tests {
     use super::*;
     use sandtray_core::history::{Body, StreamFigure};
+    use sandtray_core::run::{Client, ClientId};
     use sandtray_core::settings::{Keep, Settings};
     use std::time::SystemTime;
 

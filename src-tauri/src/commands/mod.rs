@@ -1,6 +1,7 @@
 //! What the window may ask of the app: all of it. A command takes its arguments apart, asks, and puts the answer into the
 //! window's words; what there is to decide is decided in the core.
 
+mod agents;
 pub(crate) mod history;
 mod live;
 mod overview;
@@ -105,6 +106,12 @@ pub(crate) enum Request {
     ReturnedFiles {
         run_id: String,
     },
+    Agents {},
+    /// Hello world in this language; what comes of it is told on the channel.
+    TryIt {
+        language: Language,
+        channel: ChannelId,
+    },
     CopyText {
         text: String,
     },
@@ -162,6 +169,8 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
             written(history::returned_file(app, &run_id, side.named(&name)).await?)
         }
         Request::ReturnedFiles { run_id } => written(history::returned_files(app, &run_id).await?),
+        Request::Agents {} => written(agents::agents(app).await?),
+        Request::TryIt { language, channel } => written(agents::try_it(app, language, page.channel(channel)).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
         Request::OpenLink { link } => written(links::open(link).await?),
         Request::CloseWindow {} => {

@@ -1,6 +1,7 @@
 //! What crosses to the window, in the window's words. `ui/src/lib/ipc/generated` is made of these types; the test below
 //! fails where the two differ. Byte counts and times are numbers: JavaScript holds 9 PB exactly.
 
+pub mod agents;
 pub mod detail;
 pub mod error;
 pub mod history;

@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod agents;
 mod history;
 mod leaving;
 mod life;

@@ -50,7 +50,7 @@ async fn what_is_copied_can_be_pasted() {
     let hostile = format!("{}\u{1b}[201~\u{9b}\u{7}", TEXT);
     assert_eq!(window.invoke("copy_text", json!({ "text": hostile })).await.expect("copied"), 3);
     window.invoke("copy_text", json!({ "text": TEXT })).await.expect("copied");
-    window.click("[aria-label='Places'] button:nth-child(3)").await;
+    window.click("[aria-label='Places'] button:nth-child(4)").await;
     let field = window.find("input[placeholder='python:3.12-slim']").await;
     field.click().await.expect("a click");
     field.send_keys(&format!("{CONTROL}v{CONTROL}")).await.expect("keys");

@@ -78,10 +78,10 @@ const engine = {
   endpoint: { url: 'unix:///x', found: 'the default socket' }, os: 'linux', arch: 'x86_64', cpus: 2, memory_bytes: 1,
 } as const;
 const base: OwnerSnapshot = {
-  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
+  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', visits: 0, first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', program: 'node', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
@@ -92,7 +92,7 @@ describe('words', () => {
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble("Docker isn't running")).toEqual({ tone: 'trouble', text: "On, but Docker isn't running" });
-    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, state: 'preparing' } as const;
+    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false, state: 'preparing' } as const;
     expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
@@ -153,7 +153,7 @@ describe('words', () => {
   });
 
   it('count the disk of every image that is here, prepared or not', () => {
-    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false } as const;
+    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false } as const;
     const states = [{ state: 'ready', size_bytes: 5 }, { state: 'unprepared', size_bytes: 7 }, { state: 'not_pulled' }] as const;
     expect(diskUsed(states.map((state) => ({ ...image, ...state })))).toBe(12);
   });

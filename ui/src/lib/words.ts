@@ -46,7 +46,7 @@ function fetching(title: string, fraction: number): string {
 }
 
 /** What keeps a run from starting, other than those before it. The tray says the same. */
-function waitsFor(run: LiveRunView): string | null {
+export function waitsFor(run: LiveRunView): string | null {
   const title = languageTitle(run.language);
   switch (run.waiting?.why) {
     case 'engine':

@@ -81,6 +81,7 @@ impl Pending {
             run_id: self.spec.id,
             language: self.spec.language,
             client: self.client.name.clone(),
+            program: self.client.program.clone(),
             label: self.spec.label.clone(),
             title: self.title.clone(),
             since: self.asked.wall_clock,

@@ -1,5 +1,6 @@
 // What crosses between the window and the app, as the Rust side generates it.
 
+export type { AgentView } from './generated/AgentView';
 export type { CommandError } from './generated/CommandError';
 export type { EngineFacts } from './generated/EngineFacts';
 export type { EngineView } from './generated/EngineView';
@@ -20,6 +21,7 @@ export type { LiveRunView } from './generated/LiveRunView';
 export type { Mend } from './generated/Mend';
 export type { NamedView } from './generated/NamedView';
 export type { Navigate } from './generated/Navigate';
+export type { NoticeKind } from './generated/NoticeKind';
 export type { OwnerSnapshot } from './generated/OwnerSnapshot';
 export type { Page } from './generated/Page';
 export type { PictureView } from './generated/PictureView';
@@ -37,6 +39,7 @@ export type { StepView } from './generated/StepView';
 export type { Stream } from './generated/Stream';
 export type { Theme } from './generated/Theme';
 export type { TroubleView } from './generated/TroubleView';
+export type { TryEvent } from './generated/TryEvent';
 export type { WindowEvent } from './generated/WindowEvent';
 
 export type Status = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled' | 'interrupted';
