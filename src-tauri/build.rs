@@ -40,6 +40,9 @@ const COMMANDS: &[&str] = &[
     "agents",
     "try_it",
     "copy_text",
+    "open_link",
+    "close_window",
+    "quit",
     "settings",
     "apply_settings",
 ];

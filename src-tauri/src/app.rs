@@ -6,6 +6,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerWaitFuture;
 
 use crate::clipboard::Clipboard;
+use crate::closing::Closing;
 use crate::desk::Desk;
 use crate::host;
 use crate::notify::Gatekeeper;
@@ -17,6 +18,7 @@ use crate::window::{self, Window};
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) clipboard: Clipboard,
+    pub(crate) closing: Closing,
     pub(crate) desk: Desk,
     pub(crate) gatekeeper: Gatekeeper,
     pub(crate) studio: Studio,
@@ -33,6 +35,7 @@ impl App {
     pub(crate) fn new(quiet: bool) -> Arc<Self> {
         Arc::new(Self {
             clipboard: Clipboard::default(),
+            closing: Closing::default(),
             desk: Desk::new(host::blank()),
             gatekeeper: Gatekeeper::default(),
             studio: Studio::default(),

@@ -1,4 +1,4 @@
-//! One app for each data folder. A second start rings at the first, whose window then comes forward, and ends. Nothing else can be
+//! One app for each data folder. A second start rings at the first, whose window then comes forward unless that start was at login, and ends. Nothing else can be
 //! asked for here: what turns things on is the tray's and the window's.
 
 use std::io;
@@ -17,7 +17,10 @@ use crate::window;
 
 /// Followed by the desktop's leave to come to the front, where there is one.
 const OPEN: &str = "open";
+/// Of a start at login, which wants nothing but to know that one is there.
+const STAY: &str = "stay";
 const OPENED: &str = "opened";
+const STAYED: &str = "stayed";
 const MAX_WORDS: usize = 1024;
 /// Whoever rings has this long to say so.
 const WORD: Duration = Duration::from_secs(2);
@@ -35,7 +38,7 @@ pub(crate) enum Claim {
 }
 
 /// An error where this folder has no place for a bell: then the service will have none for its socket either, and say why.
-pub(crate) async fn claim(path: &Path) -> Result<Claim, BindError> {
+pub(crate) async fn claim(path: &Path, quiet: bool) -> Result<Claim, BindError> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         match Listener::bind(path) {
@@ -43,7 +46,7 @@ pub(crate) async fn claim(path: &Path) -> Result<Claim, BindError> {
             Err(BindError::AlreadyRunning { .. }) => {}
             Err(failure) => return Err(failure),
         }
-        match timeout(PATIENCE, ring(path)).await {
+        match timeout(PATIENCE, ring(path, quiet)).await {
             Ok(Ok(())) => return Ok(Claim::Second),
             // It has just begun, or is just ending.
             Ok(Err(failure)) => debug!(%failure, "the other app did not answer"),
@@ -54,12 +57,20 @@ pub(crate) async fn claim(path: &Path) -> Result<Claim, BindError> {
     Ok(Claim::Deaf)
 }
 
-async fn ring(path: &Path) -> io::Result<()> {
+async fn ring(path: &Path, quiet: bool) -> io::Result<()> {
     let mut stream = ipc::connect(path).await?;
+    if quiet {
+        say(&mut stream, STAY).await?;
+        return answered(&mut stream, STAYED).await;
+    }
     let leave = window::own_leave().filter(|leave| leave.len() < MAX_WORDS / 2 && !leave.contains(char::is_control));
     say(&mut stream, &format!("{OPEN} {}", leave.unwrap_or_default())).await?;
-    match heard(&mut stream).await? {
-        Some(word) if word == OPENED => Ok(()),
+    answered(&mut stream, OPENED).await
+}
+
+async fn answered(stream: impl AsyncRead + Unpin, expected: &str) -> io::Result<()> {
+    match heard(stream).await? {
+        Some(word) if word == expected => Ok(()),
         Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
@@ -82,6 +93,8 @@ pub(crate) async fn answer(app: Arc<App>, mut bell: Listener) -> Listener {
                 if !app.desk.quit.is_cancelled() {
                     say(&mut stream, OPENED).await?;
                 }
+            } else if words == STAY && !app.desk.quit.is_cancelled() {
+                say(&mut stream, STAYED).await?;
             }
             io::Result::Ok(())
         };

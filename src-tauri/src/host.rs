@@ -12,8 +12,12 @@ use tracing::error;
 use crate::app::App;
 use crate::dto::snapshot::{OwnerSnapshot, ServiceView};
 use crate::link::VERSION;
+use crate::notify::notice::Notice;
 use crate::{notify, picture, window};
 
+/// Between two looks whether the program that holds the place has ended. A look is one try for a lock.
+const LOOK: Duration = Duration::from_secs(1);
+const TAKEN_OVER: &str = "The program that ran Sandtray before has ended. This app runs it now.";
 /// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);
 /// The window takes two seconds at most; what is left then ends with the process.
@@ -32,6 +36,7 @@ pub(crate) fn blank() -> OwnerSnapshot {
         running: Vec::new(),
         queued: Vec::new(),
         turned_on_ms: None,
+        history_trouble: None,
         notices: Vec::new(),
         socket: String::new(),
         visits: 0,
@@ -41,16 +46,29 @@ pub(crate) fn blank() -> OwnerSnapshot {
 /// Returns once the app has been told to end.
 pub(crate) async fn run(app: &Arc<App>) {
     let desk = &app.desk;
+    // Of the attempt before, if that failed.
+    let mut was: Option<ServiceView> = None;
     while !desk.quit.is_cancelled() {
         match start().await {
-            Ok((service, first_start)) => serve(app, service, first_start).await,
+            Ok((service, first_start)) => {
+                let takes_over = matches!(was.take(), Some(ServiceView::Elsewhere { .. }));
+                serve(app, service, first_start, takes_over).await;
+            }
             Err(failure) => {
-                error!(%failure, "the service did not start");
-                desk.publish_state(state_of(&failure));
-                // Nothing runs here, so the window is all there is to say so.
-                open_unasked(app);
+                let state = state_of(&failure);
+                desk.publish_state(state.clone());
+                if was.as_ref() != Some(&state) {
+                    error!(%failure, "the service did not start");
+                }
+                if was.is_none() {
+                    // Nothing runs here, so the window is all there is to say so.
+                    open_unasked(app);
+                }
+                let looks = matches!(state, ServiceView::Elsewhere { .. });
+                was = Some(state);
                 tokio::select! {
                     () = desk.again.notified() => desk.publish_state(ServiceView::Starting),
+                    () = tokio::time::sleep(LOOK), if looks => {}
                     () = desk.quit.cancelled() => {}
                 }
             }
@@ -63,6 +81,7 @@ pub(crate) async fn run(app: &Arc<App>) {
     app.gatekeeper.close().await;
 }
 
+/// A start by hand wants to see something; one at login does not.
 fn open_unasked(app: &Arc<App>) {
     if !app.quiet {
         window::open(app, None, app.take_leave());
@@ -82,15 +101,19 @@ async fn start() -> Result<(Service, bool), StartError> {
     Ok((service, first_start))
 }
 
-async fn serve(app: &Arc<App>, service: Service, first_start: bool) {
+async fn serve(app: &Arc<App>, mut service: Service, first_start: bool, takes_over: bool) {
     let desk = &app.desk;
+    if takes_over {
+        service.notices.push(TAKEN_OVER.into());
+    }
     let here = desk.open(&service);
     let over = desk.quit.child_token();
     let mut parts = JoinSet::new();
     parts.spawn(picture::keep(Arc::clone(app), Arc::clone(&here), first_start, over.clone()));
     parts.spawn(notify::watch(Arc::clone(app), here, over));
-    // A desktop without a tray has nothing but the window.
-    if first_start || !app.tray.is_there() {
+    if takes_over {
+        notify::tell(app, Notice::TookOver);
+    } else {
         open_unasked(app);
     }
     desk.quit.cancelled().await;
@@ -111,8 +134,8 @@ pub(crate) fn state_of(failure: &StartError) -> ServiceView {
     match failure {
         StartError::Instance(InstanceError::AlreadyRunning { .. }) => ServiceView::Elsewhere {
             message,
-            hint: "Another program, perhaps `sandtray serve`, answers agents in its place. \
-                   End it and choose Retry to run things from this window."
+            hint: "That program, perhaps `sandtray serve` in a terminal, answers agents. When it ends, this app takes over \
+                   by itself."
                 .into(),
         },
         StartError::Paths(_)

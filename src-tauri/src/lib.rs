@@ -13,6 +13,7 @@ mod act;
 mod app;
 mod bell;
 mod clipboard;
+mod closing;
 mod commands;
 mod desk;
 mod fetched;
@@ -22,6 +23,7 @@ mod menu;
 mod notify;
 mod panel;
 mod picture;
+mod remedy;
 #[cfg(target_os = "linux")]
 mod screen;
 mod signals;
@@ -102,7 +104,7 @@ fn start(quiet: bool) -> Result<(), String> {
     let runtime = Runtime::new().map_err(|failure| format!("{failure}."))?;
     #[cfg(target_os = "linux")]
     let screen = runtime.block_on(screen::Screen::connect(screen::Named::by_environment()))?;
-    let Some(bell) = first(&runtime)? else { return Ok(()) };
+    let Some(bell) = first(&runtime, quiet)? else { return Ok(()) };
     let app = App::new(quiet);
     #[cfg(target_os = "linux")]
     runtime.spawn(screen::watch(Arc::clone(&app), screen));
@@ -117,12 +119,12 @@ fn start(quiet: bool) -> Result<(), String> {
 }
 
 /// `None` where another app has come forward instead.
-fn first(runtime: &Runtime) -> Result<Option<Option<Listener>>, String> {
+fn first(runtime: &Runtime, quiet: bool) -> Result<Option<Option<Listener>>, String> {
     let place = Paths::of_user().and_then(|paths| paths.ensure().and_then(|()| paths.app_socket_file()));
     // Where there is no place for a bell, there is none for the service either, and the window says so.
     let claimed = place
         .map_err(|failure| failure.to_string())
-        .and_then(|place| runtime.block_on(bell::claim(&place)).map_err(|failure| failure.to_string()));
+        .and_then(|place| runtime.block_on(bell::claim(&place, quiet)).map_err(|failure| failure.to_string()));
     match claimed {
         Ok(Claim::First(bell)) => Ok(Some(Some(bell))),
         Ok(Claim::Second) => Ok(None),

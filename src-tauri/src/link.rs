@@ -34,6 +34,8 @@ pub enum FromWindow {
         request: Box<RawValue>,
     },
     Focus(bool),
+    /// Its owner wants to close it, and it was told to ask. It waits for `Close`, `Stay` or `Leaving`, though not for long.
+    Closing,
     /// The answer to `Front`. A window that is closing gives none.
     InFront,
 }
@@ -45,7 +47,14 @@ pub enum ToWindow {
     Show {
         theme: Theme,
         version: String,
+        /// Before it closes it asks, with `Closing`.
+        asks: bool,
     },
+    Close,
+    /// It is wanted at the front meanwhile, and does not close.
+    Stay,
+    /// Not yet: the page says first what closing means.
+    Leaving,
     /// The value, or a `CommandError`.
     Answer {
         id: AskId,

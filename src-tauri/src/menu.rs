@@ -1,5 +1,7 @@
 //! The tray's menu and icon as pure functions of what is known. Nothing here touches a desktop.
 
+use sandtray_core::event::Waiting;
+
 use crate::dto::snapshot::{EngineView, ImageStateView, LiveRunView, OwnerSnapshot, Page, ServiceView};
 use crate::text::by;
 
@@ -30,6 +32,8 @@ pub(crate) enum Action {
     Stop,
     Open(Option<Page>),
     OpenRun(String),
+    /// One more try to be the service.
+    Retry,
     Quit,
 }
 
@@ -42,6 +46,7 @@ pub(crate) enum Icon {
 }
 
 pub(crate) const SWITCH: &str = "Run code in isolation";
+pub(crate) const ELSEWHERE: &str = "Sandtray runs in another program";
 const TURNED_ON: &str = "It was turned on: see when";
 
 pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
@@ -57,12 +62,18 @@ pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
         items.extend(others(snapshot));
         items.push(Item::Action { does: Action::Stop, text: "Stop all".into() });
     }
-    let pulls: Vec<Item> = snapshot.images.iter().filter_map(|image| pull(&image.title, &image.state)).collect();
+    let said = words(snapshot);
+    let pulls = snapshot.images.iter().filter_map(|image| pull(&image.title, &image.state));
+    // What the state in words says is not said twice.
+    let pulls: Vec<Item> = pulls.filter(|pull| !said.starts_with(pull)).map(Item::Words).collect();
     if !pulls.is_empty() {
         items.push(Item::Separator);
         items.extend(pulls);
     }
     items.push(Item::Separator);
+    if matches!(snapshot.service, ServiceView::Elsewhere { .. } | ServiceView::Failed { .. }) {
+        items.push(Item::Action { does: Action::Retry, text: "Retry".into() });
+    }
     items.push(Item::Action { does: Action::Open(None), text: "Open Sandtray".into() });
     items.push(Item::Action { does: Action::Open(Some(Page::Settings)), text: "Settings".into() });
     items.push(Item::Action { does: Action::Quit, text: "Quit".into() });
@@ -86,8 +97,8 @@ pub(crate) fn icon(snapshot: &OwnerSnapshot) -> Icon {
 pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
     match &snapshot.service {
         ServiceView::Starting => return "Starting".into(),
-        ServiceView::Elsewhere { .. } => return "Sandtray is running in another program".into(),
-        ServiceView::Failed { .. } => return "Sandtray could not start".into(),
+        ServiceView::Elsewhere { .. } => return ELSEWHERE.into(),
+        ServiceView::Failed { .. } => return "Sandtray couldn't start".into(),
         ServiceView::Here => {}
     }
     if !snapshot.enabled {
@@ -95,20 +106,48 @@ pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
     }
     match &snapshot.engine {
         EngineView::Checking => "On, looking for Docker".into(),
-        EngineView::Trouble(trouble) => format!("On, but {}", trouble.summary),
+        EngineView::Trouble(trouble) => format!("On, but {}", trouble.title),
         EngineView::Ready(_) => match (snapshot.running.len(), snapshot.queued.len()) {
             (0, 0) => "Ready".into(),
-            (0, waiting) => format!("{waiting} waiting"),
+            (0, waiting) => match snapshot.queued.first().and_then(waits_for) {
+                Some(what) if waiting == 1 => what,
+                Some(what) => format!("{what}, {waiting} waiting"),
+                None => format!("{waiting} waiting"),
+            },
+            (running, 0) if snapshot.running.iter().all(|run| run.waiting.is_some()) => format!("{running} starting"),
             (running, 0) => format!("{running} running"),
             (running, waiting) => format!("{running} running, {waiting} waiting"),
         },
     }
 }
 
+/// What keeps a run from starting, other than those before it. The window's header says the same.
+fn waits_for(run: &LiveRunView) -> Option<String> {
+    let title = run.language.recipe().title;
+    match run.waiting? {
+        Waiting::Engine => Some("Waiting for Docker".into()),
+        Waiting::Pull { fraction, .. } => Some(fetching(title, fraction)),
+        Waiting::Preparation => Some(preparing(title)),
+        Waiting::Check => Some(format!("Checking {title}")),
+        Waiting::Turn { .. } | Waiting::Unread | Waiting::Starting => None,
+    }
+}
+
+fn fetching(title: &str, fraction: f64) -> String {
+    format!("Fetching {title}: {:.0} %", (fraction * 100.0).floor())
+}
+
+fn preparing(title: &str) -> String {
+    format!("Preparing {title}")
+}
+
 fn running(run: &LiveRunView, now_ms: u64) -> Item {
     let client = by(&run.client, run.program.as_deref(), NAME_CHARS);
     let title = run.language.recipe().title;
-    let elapsed = elapsed(now_ms.saturating_sub(run.started_ms));
+    let elapsed = match run.waiting {
+        Some(_) => "starting".into(),
+        None => elapsed(now_ms.saturating_sub(run.started_ms)),
+    };
     Item::Action { does: Action::OpenRun(run.run_id.clone()), text: format!("{title} for {client}, {elapsed}") }
 }
 
@@ -123,12 +162,10 @@ fn others(snapshot: &OwnerSnapshot) -> Option<Item> {
     Some(Item::Action { does: Action::Open(Some(Page::Runs)), text })
 }
 
-fn pull(title: &str, state: &ImageStateView) -> Option<Item> {
+fn pull(title: &str, state: &ImageStateView) -> Option<String> {
     match state {
-        ImageStateView::Preparing => Some(Item::Words(format!("Preparing {title}"))),
-        ImageStateView::Pulling { fraction, .. } => {
-            Some(Item::Words(format!("Fetching {title}: {:.0} %", (fraction * 100.0).floor())))
-        }
+        ImageStateView::Preparing => Some(preparing(title)),
+        ImageStateView::Pulling { fraction, .. } => Some(fetching(title, *fraction)),
         ImageStateView::Unknown
         | ImageStateView::NotPulled
         | ImageStateView::Unprepared { .. }

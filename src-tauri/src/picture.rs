@@ -22,6 +22,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
     let mut asides = here.history.set_asides();
     // The one at the start is among the notices already.
     asides.borrow_and_update();
+    let mut troubles = here.history.troubles();
     let mut turned_on = app.desk.unseen();
     let mut notices = here.notices.clone();
     let (mut comings, mut visits) = (here.visitors.changes(), 0_u32);
@@ -42,15 +43,18 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             running: core.running.iter().map(present::live).collect(),
             queued: core.queued.iter().map(present::live).collect(),
             turned_on_ms: *turned_on.borrow_and_update(),
+            history_trouble: troubles.borrow_and_update().as_ref().map(present::history_trouble),
             notices: notices.iter().cloned().chain(present::warning(&core.engine)).collect(),
             socket: here.socket.clone(),
             visits,
         });
+        fetched.save().await;
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             Ok(()) = asides.changed() => notices.extend(asides.borrow_and_update().as_ref().map(ToString::to_string)),
             Ok(()) = turned_on.changed() => {}
             true = comings.next() => visits = visits.wrapping_add(1),
+            Ok(()) = troubles.changed() => {}
             () = over.cancelled() => return,
         }
         tokio::time::sleep(COALESCE).await;

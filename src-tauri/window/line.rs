@@ -69,7 +69,9 @@ mod tests {
 
     #[test]
     fn lines_are_read_one_at_a_time_to_the_end() {
-        let mut lines = incoming(b"{\"show\":{\"theme\":\"dark\",\"version\":\"1\"}}\n{\"front\":{\"leave\":null}}\n");
+        let mut lines = incoming(
+            b"{\"show\":{\"theme\":\"dark\",\"version\":\"1\",\"asks\":true}}\n{\"front\":{\"leave\":null}}\n",
+        );
         assert!(matches!(lines.next().unwrap(), Some(ToWindow::Show { theme: Theme::Dark, .. })));
         assert!(matches!(lines.next().unwrap(), Some(ToWindow::Front { leave: None })));
         assert!(lines.next().unwrap().is_none());

@@ -6,6 +6,7 @@
 // No console window beside it on Windows.
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
+mod closing;
 mod guard;
 mod line;
 mod pace;
@@ -27,6 +28,7 @@ use tauri::{
 use tauri_plugin_window_state::StateFlags;
 use tracing::{error, warn};
 
+use closing::Closing;
 use guard::guarded;
 use line::Incoming;
 use pace::Pace;
@@ -36,13 +38,15 @@ use sandtray_app::link::{FromWindow, OTHER_VERSION, ToWindow, VERSION};
 const LABEL: &str = "main";
 /// The event by which the tray sends the page somewhere.
 const NAVIGATE: &str = "navigate";
+/// The event by which the page is to say what closing means.
+const LEAVING: &str = "leaving";
 const AT_LATEST: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     sandtray_app::log();
-    let (incoming, page, theme) = match begin() {
-        Ok(Begun::Here(incoming, page, theme)) => (incoming, page, theme),
+    let here = match begin() {
+        Ok(Begun::Here(here)) => here,
         Ok(Begun::OtherVersion(version)) => {
             eprintln!(
                 "This is the window of Sandtray {VERSION}, and Sandtray {version} runs: end that and start it again."
@@ -54,7 +58,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match builder(incoming, page, theme).build(generate_context!()) {
+    match builder(*here).build(generate_context!()) {
         Ok(app) => ExitCode::from(u8::try_from(app.run_return(|_, _| ())).unwrap_or(1)),
         Err(failure) => {
             eprintln!("Sandtray's window cannot open here: {failure}.");
@@ -65,8 +69,15 @@ fn main() -> ExitCode {
 
 enum Begun {
     /// The app is there, and wants it shown.
-    Here(Incoming, Arc<Page>, Theme),
+    Here(Box<Here>),
     OtherVersion(String),
+}
+
+struct Here {
+    incoming: Incoming,
+    page: Arc<Page>,
+    theme: Theme,
+    closing: Arc<Closing>,
 }
 
 fn begin() -> io::Result<Begun> {
@@ -77,14 +88,15 @@ fn begin() -> io::Result<Begun> {
     let mut incoming = Incoming::new(input);
     match incoming.next()? {
         Some(ToWindow::Show { version, .. }) if version != VERSION => Ok(Begun::OtherVersion(version)),
-        Some(ToWindow::Show { theme, .. }) => {
-            Ok(Begun::Here(incoming, Arc::new(Page::new(line::outgoing(output)?)), theme))
+        Some(ToWindow::Show { theme, asks, .. }) => {
+            let (page, closing) = (Arc::new(Page::new(line::outgoing(output)?)), Closing::new(asks));
+            Ok(Begun::Here(Box::new(Here { incoming, page, theme, closing })))
         }
         Some(_) | None => Err(io::Error::other("nobody has asked for it")),
     }
 }
 
-fn builder(incoming: Incoming, page: Arc<Page>, theme: Theme) -> Builder<Wry> {
+fn builder(Here { incoming, page, theme, closing }: Here) -> Builder<Wry> {
     let remembered = StateFlags::SIZE | StateFlags::POSITION | StateFlags::MAXIMIZED;
     let asking = Arc::clone(&page);
     Builder::default()
@@ -92,14 +104,14 @@ fn builder(incoming: Incoming, page: Arc<Page>, theme: Theme) -> Builder<Wry> {
         .plugin(tauri_plugin_window_state::Builder::new().with_state_flags(remembered).build())
         .invoke_handler(move |invoke| asking.ask(invoke))
         .setup(move |app| {
-            make(app, theme, &page)?;
+            make(app, theme, &page, &closing)?;
             let app = app.handle().clone();
-            thread::Builder::new().name("line".into()).spawn(move || listen(&app, incoming, &page))?;
+            thread::Builder::new().name("line".into()).spawn(move || listen(&app, incoming, &page, &closing))?;
             Ok(())
         })
 }
 
-fn make(app: &App, theme: Theme, page: &Arc<Page>) -> tauri::Result<()> {
+fn make(app: &App, theme: Theme, page: &Arc<Page>, closing: &Arc<Closing>) -> tauri::Result<()> {
     let Some(config) = app.config().app.windows.iter().find(|window| window.label == LABEL) else {
         return Err(tauri::Error::WindowNotFound);
     };
@@ -114,10 +126,13 @@ fn make(app: &App, theme: Theme, page: &Arc<Page>) -> tauri::Result<()> {
         .build()?;
     set_theme(&window, theme)?;
     show_at_latest(&window)?;
-    let page = Arc::clone(page);
+    let (page, closing, app) = (Arc::clone(page), Arc::clone(closing), app.handle().clone());
     window.on_window_event(move |event| {
         if let WindowEvent::Focused(focused) = event {
             page.say(FromWindow::Focus(*focused));
+        }
+        if let WindowEvent::CloseRequested { api, .. } = event {
+            closing.requested(&app, &page, api);
         }
     });
     Ok(())
@@ -144,8 +159,8 @@ fn show_at_latest(window: &WebviewWindow) -> io::Result<()> {
 }
 
 /// Until the app has gone, or wants the window gone.
-fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
-    let code = match hear_all(app, &mut incoming, page) {
+fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>, closing: &Closing) {
+    let code = match hear_all(app, &mut incoming, page, closing) {
         Ok(()) => 0,
         Err(failure) => {
             error!(%failure, "the window ends");
@@ -158,11 +173,11 @@ fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>) {
     std::process::exit(code);
 }
 
-fn hear_all(app: &AppHandle, incoming: &mut Incoming, page: &Arc<Page>) -> io::Result<()> {
+fn hear_all(app: &AppHandle, incoming: &mut Incoming, page: &Arc<Page>, closing: &Closing) -> io::Result<()> {
     let mut pace = Pace::default();
     while let Some(message) = incoming.next()? {
         let told = if let ToWindow::Tell { message, .. } = &message { message.get().len() } else { 0 };
-        if let Err(failure) = hear(app, message, page) {
+        if let Err(failure) = hear(app, message, page, closing) {
             warn!(%failure, "what the app wanted could not be done");
         }
         pace.told(app, told)?;
@@ -170,12 +185,18 @@ fn hear_all(app: &AppHandle, incoming: &mut Incoming, page: &Arc<Page>) -> io::R
     Ok(())
 }
 
-fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>) -> tauri::Result<()> {
+fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>, closing: &Closing) -> tauri::Result<()> {
     match message {
         ToWindow::Answer { id, answer } => page.answered(app, id, answer),
         ToWindow::Tell { channel, message } => page.tell(&channel, message)?,
         ToWindow::End { channel } => page.end(&channel),
         ToWindow::Go(to) => tauri::Emitter::emit_to(app, LABEL, NAVIGATE, to)?,
+        ToWindow::Close => closing.close(app),
+        ToWindow::Stay => closing.answered(),
+        ToWindow::Leaving => {
+            closing.answered();
+            tauri::Emitter::emit_to(app, LABEL, LEAVING, ())?;
+        }
         // The first one alone has a meaning.
         ToWindow::Show { .. } => {}
         ToWindow::Front { leave } => come_forward(app, page, leave)?,

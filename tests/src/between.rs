@@ -1,4 +1,5 @@
-//! Somebody between the service and its engine, who lets everything through but the answers that a test wants lost.
+//! Somebody between the service and its engine, who lets everything through but the answers that a test wants lost, and
+//! who may go away.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
 
@@ -10,6 +11,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Larger than any request's head, which arrives in one piece.
@@ -19,6 +21,9 @@ const CREATE: &[u8] = b"POST /containers/create";
 pub struct Between {
     url: String,
     to_lose: Arc<AtomicUsize>,
+    here: watch::Sender<bool>,
+    /// As its task has made it so.
+    listens: watch::Receiver<bool>,
     _connections: JoinSet<()>,
     _folder: TempDir,
 }
@@ -28,11 +33,14 @@ impl Between {
     pub fn new(engine: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("engine.sock");
+        let url = format!("unix://{}", socket.display());
         let listener = UnixListener::bind(&socket).unwrap();
         let to_lose = Arc::new(AtomicUsize::new(0));
+        let ((here, wanted), (told, listens)) = (watch::channel(true), watch::channel(true));
         let mut connections = JoinSet::new();
-        connections.spawn(accept(listener, engine.to_owned(), Arc::clone(&to_lose)));
-        Self { url: format!("unix://{}", socket.display()), to_lose, _connections: connections, _folder: folder }
+        let (engine, lost) = (engine.to_owned(), Arc::clone(&to_lose));
+        connections.spawn(stand(listener, socket, engine, lost, wanted, told));
+        Self { url, to_lose, here, listens, _connections: connections, _folder: folder }
     }
 
     pub fn url(&self) -> String {
@@ -43,16 +51,54 @@ impl Between {
     pub fn lose_creations(&self, creations: usize) {
         self.to_lose.store(creations, Ordering::SeqCst);
     }
-}
 
-async fn accept(listener: UnixListener, engine: PathBuf, to_lose: Arc<AtomicUsize>) {
-    let mut all = JoinSet::new();
-    while let Ok((client, _)) = listener.accept().await {
-        let server = UnixStream::connect(&engine).await.unwrap();
-        all.spawn(carry(client, server, Arc::clone(&to_lose)));
+    /// Breaks every connection; nothing listens any more. The engine itself knows nothing of it.
+    pub async fn go_away(&self) {
+        self.be(false).await;
+    }
+
+    pub async fn come_back(&self) {
+        self.be(true).await;
+    }
+
+    async fn be(&self, here: bool) {
+        self.here.send_replace(here);
+        self.listens.clone().wait_for(|listens| *listens == here).await.unwrap();
     }
 }
 
+async fn stand(
+    mut listener: UnixListener,
+    socket: PathBuf,
+    engine: PathBuf,
+    to_lose: Arc<AtomicUsize>,
+    mut wanted: watch::Receiver<bool>,
+    told: watch::Sender<bool>,
+) {
+    loop {
+        let all = tokio::select! {
+            () = accept(&listener, &engine, &to_lose) => return,
+            gone = wanted.wait_for(|here| !here) => gone.map(drop),
+        };
+        drop(listener);
+        std::fs::remove_file(&socket).unwrap();
+        told.send_replace(false);
+        if all.is_err() || wanted.wait_for(|here| *here).await.is_err() {
+            return;
+        }
+        listener = UnixListener::bind(&socket).unwrap();
+        told.send_replace(true);
+    }
+}
+
+/// Dropping it breaks the connections.
+async fn accept(listener: &UnixListener, engine: &Path, to_lose: &Arc<AtomicUsize>) {
+    let mut all = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        let server = UnixStream::connect(engine).await.unwrap();
+        all.spawn(carry(client, server, Arc::clone(to_lose)));
+    }
+}
 async fn carry(client: UnixStream, server: UnixStream, to_lose: Arc<AtomicUsize>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use sandtray_core::engine::{
-    Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, PullError,
+    Attached, ContainerId, ContainerInfo, ContainerSpec, Engine, EngineError, Frame, InstanceId, LastEvents, PullError,
     container_name,
 };
 use sandtray_core::language::Language;
@@ -82,6 +82,7 @@ macro_rules! contract_suite {
             a_running_container_is_told_from_one_that_has_ended
             a_container_that_is_gone_is_known_as_gone
             a_running_container_says_what_it_uses
+            an_engine_tells_a_kill_from_an_end_of_its_own
             removing_twice_is_a_success
             two_removals_at_once_both_succeed
             removing_kills_what_runs
@@ -191,6 +192,24 @@ pub async fn a_running_container_says_what_it_uses(subject: &Subject) {
         assert!(usage.memory_bytes < 256 << 20, "{usage:?}");
         subject.engine.remove(&id).await.unwrap();
         assert_eq!(subject.engine.usage(&id).await, Err(EngineError::NoContainer));
+    })
+    .await;
+}
+
+pub async fn an_engine_tells_a_kill_from_an_end_of_its_own(subject: &Subject) {
+    with_container(subject, async |id| {
+        let attached = start(subject, &id).await;
+        converse(subject, attached).await;
+        ended(subject, &id).await;
+        let events = subject.engine.last_events(&id).await.unwrap();
+        assert_eq!(events, LastEvents { died: true, ..LastEvents::default() });
+    })
+    .await;
+    with_container(subject, async |id| {
+        let _attached = start(subject, &id).await;
+        subject.engine.remove(&id).await.unwrap();
+        let events = subject.engine.last_events(&id).await.unwrap();
+        assert!(events.died && (events.killed || events.removed) && !events.out_of_memory, "{events:?}");
     })
     .await;
 }

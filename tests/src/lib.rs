@@ -7,9 +7,13 @@ pub mod contract;
 pub mod delay;
 #[cfg(target_os = "linux")]
 pub mod desktop;
+#[cfg(target_os = "linux")]
+pub mod dockerd;
 #[cfg(unix)]
 pub mod hoarder;
 pub mod long_history;
 pub mod rig;
 #[cfg(unix)]
 pub mod scripted;
+#[cfg(target_os = "linux")]
+pub mod small_disk;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, params};
 use sandtray_core::history::{History, RunRecord};
 use sandtray_core::language::Language;
-use sandtray_core::run::{Captured, Client, ClientId, Outcome, Overflow, RunId, RunSpec, Status};
+use sandtray_core::run::{Captured, Client, ClientId, EndedBy, Outcome, Overflow, RunId, RunSpec, Status};
 use sandtray_core::settings::{HistorySettings, Keep, Settings};
 use sandtray_core::time::{from_millis, to_millis};
 
@@ -66,8 +66,16 @@ pub fn start(runs: u32) -> SystemTime {
     from_millis(to_millis(SystemTime::now() - STEP * (runs + 1)))
 }
 
+/// What the runs of a history print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prints {
+    ALine,
+    /// Two kilobytes of text, in words of which some are frequent and most are not.
+    TwoKilobytes,
+}
+
 /// The run of that number: a short program as agents write them, most of which go well.
-pub fn record(number: u32, start: SystemTime) -> RunRecord {
+pub fn record(number: u32, start: SystemTime, prints: Prints) -> RunRecord {
     let model = number % MODELS;
     let pick =
         |salt: u32| WORDS[(model.wrapping_mul(2_654_435_761).wrapping_add(salt * 7919) >> 7) as usize % WORDS.len()];
@@ -98,9 +106,13 @@ pub fn record(number: u32, start: SystemTime) -> RunRecord {
         overflow: Overflow::Kill,
         label: model.is_multiple_of(3).then(|| format!("the {first} of the {second}")),
     };
-    let stdout = format!("{{\"{first}\": {model}.25, \"rows\": {}}}\n", model * 3);
+    let stdout = match prints {
+        Prints::ALine => format!("{{\"{first}\": {model}.25, \"rows\": {}}}\n", model * 3),
+        Prints::TwoKilobytes => text(model),
+    };
     let outcome = Outcome {
         status,
+        ended_by: EndedBy::of(status),
         exit_code: if status == Status::Ok { 0 } else { 1 },
         stdout: Captured { produced: stdout.len() as u64, bytes: stdout.into() },
         stderr: Captured::default(),
@@ -114,10 +126,40 @@ pub fn record(number: u32, start: SystemTime) -> RunRecord {
         oom_kills: 0,
         image: image.into(),
         limits,
+        recorded: true,
     };
     let name = CLIENTS[model as usize % CLIENTS.len()];
     let client = Client { id: ClientId(1), name: name.into(), pid: Some(4711), program: Some("/usr/bin/agent".into()) };
     RunRecord::of(&spec, &client, at, Ok(&outcome), Keep::Everything)
+}
+
+const TEXT: usize = 2 << 10;
+const SYLLABLES: [&str; 16] =
+    ["ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va"];
+
+/// Words by their rank, which is how often they come, as in a language; and numbers, as programs print them.
+fn text(model: u32) -> String {
+    let mut random = u64::from(model).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut text = String::with_capacity(TEXT + 16);
+    while text.len() < TEXT {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        if random.is_multiple_of(8) {
+            text.push_str(&format!("{} ", random >> 44));
+            continue;
+        }
+        // The square of an even draw, scaled: low ranks are the frequent ones.
+        let draw = (random >> 40) & 0xffff;
+        let mut rank = (draw * draw) >> 17;
+        for _ in 0..4 {
+            text.push_str(SYLLABLES[(rank & 15) as usize]);
+            rank >>= 4;
+        }
+        text.push(' ');
+    }
+    text.truncate(TEXT);
+    text
 }
 
 /// Ordered by time, as ids are.
@@ -126,10 +168,10 @@ fn id(at: SystemTime) -> RunId {
 }
 
 /// Makes the file, which must not be there yet.
-pub async fn fill(file: &Path, runs: u32, start: SystemTime) {
+pub async fn fill(file: &Path, runs: u32, start: SystemTime, prints: Prints) {
     let history = History::open(file, settings()).await.expect("a new history").history;
     for number in 0..runs.min(MODELS) {
-        history.record(record(number, start)).await.expect("it is recorded");
+        history.record(record(number, start, prints)).await.expect("it is recorded");
     }
     history.close().await.expect("it closes");
     let file = file.to_owned();
@@ -157,7 +199,7 @@ fn repeat(file: &Path, runs: u32, start: SystemTime) -> rusqlite::Result<()> {
             .prepare(&format!("INSERT INTO body (seq, {columns}) SELECT ?1, {columns} FROM body WHERE seq = ?2"))?;
         let mut words = transaction.prepare(
             "INSERT INTO search (rowid, words) SELECT ?1, coalesce(label, '') || char(10) || client || char(10) || \
-             CAST(code AS TEXT) FROM run JOIN body USING (seq) WHERE seq = ?1",
+             CAST(code AS TEXT) || char(10) || CAST(stdout AS TEXT) FROM run JOIN body USING (seq) WHERE seq = ?1",
         )?;
         for number in MODELS..runs {
             let (at, model) = (start + STEP * number, seq(start + STEP * (number % MODELS)));

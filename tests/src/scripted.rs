@@ -8,6 +8,8 @@
 //! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
 //! - `files SIZE`: returns one file.
 //! - `binary`: prints bytes that are not text on both streams.
+//! - `cut WORDS`: prints the words, then is cut off since its engine went away.
+//! - `unrecorded`: the history does not take it.
 //! - `exit CODE`, `timeout`, `full`, `panic`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
@@ -21,12 +23,14 @@ use sandtray_core::budget::{Budget, Hold};
 use sandtray_core::engine::{Endpoint, EngineInfo, EngineState};
 use sandtray_core::error::RunError;
 use sandtray_core::event::{ImageState, ImageStatus, LiveRun, PullFigure, Snapshot};
+use sandtray_core::history::Trouble;
 use sandtray_core::ipc::door::Runs;
 use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
 use sandtray_core::protocol::request::HistoryRequest;
 use sandtray_core::run::{
-    Captured, Client, ClientId, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec, Status, Stream,
+    Captured, Client, ClientId, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec,
+    Status, Stream,
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
@@ -56,6 +60,7 @@ struct Inner {
     chunks_dropped: AtomicUsize,
     budget: Budget,
     visitors: Visitors,
+    trouble: Mutex<Option<Trouble>>,
 }
 
 impl Default for Scripted {
@@ -69,6 +74,7 @@ impl Scripted {
         Self(Arc::new(Inner {
             snapshot: watch::channel(snapshot()).0,
             live: Mutex::default(),
+            trouble: Mutex::default(),
             running: watch::channel(0).0,
             dropped: watch::channel(0).0,
             seen: Mutex::default(),
@@ -89,6 +95,11 @@ impl Scripted {
     /// Waits until so many runs were ended by dropping their future.
     pub async fn until_dropped(&self, count: usize) {
         until(self.0.dropped.subscribe(), count).await;
+    }
+
+    /// From now on the history cannot be written.
+    pub fn history_in_trouble(&self, trouble: Trouble) {
+        *self.0.trouble.lock().unwrap() = Some(trouble);
     }
 
     pub fn dropped(&self) -> usize {
@@ -149,10 +160,11 @@ impl Scripted {
                 }
                 outcome.stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
             }
-            "early" => {}
+            "early" | "unrecorded" => {}
             "hold" | "late" | "wait" | "sleep" => {
                 cancel.cancelled().await;
                 outcome.status = Status::Cancelled;
+                outcome.ended_by = EndedBy::Client;
                 outcome.exit_code = 137;
             }
             "chunks" => outcome.stdout.produced = self.print(&mut progress, numbers[0], numbers[1]),
@@ -178,8 +190,13 @@ impl Scripted {
             }
             "timeout" => {
                 outcome.status = Status::Timeout;
+                outcome.ended_by = EndedBy::Limit;
                 outcome.exit_code = 137;
                 outcome.left_behind = vec!["x.png".into()];
+            }
+            "cut" => {
+                let stdout = Captured { bytes: Bytes::from(rest.to_owned()), produced: rest.len() as u64 };
+                return Err(RunError::Interrupted(Box::new(interrupted(spec, stdout))));
             }
             "full" => return Err(RunError::QueueFull { waiting: 3, own: false, retry_after: Duration::from_secs(2) }),
             "panic" => panic!("as the script says"),
@@ -221,7 +238,7 @@ impl Runs for Scripted {
         self.0.seen.lock().unwrap().push((client, spec.clone()));
         let hold = progress.hold.clone();
         let result = self.act(&spec, &cancel, progress).await;
-        hold.going(result.as_ref().map_or(0, Outcome::weight));
+        hold.going(result.as_ref().map_or_else(RunError::weight, Outcome::weight));
         guard.ended = true;
         result
     }
@@ -249,6 +266,10 @@ impl Runs for Scripted {
         Ok(to_raw_value(&page).expect("JSON"))
     }
 
+    fn history_trouble(&self) -> Option<Trouble> {
+        self.0.trouble.lock().unwrap().clone()
+    }
+
     fn budget(&self) -> Budget {
         self.0.budget.clone()
     }
@@ -258,9 +279,26 @@ impl Runs for Scripted {
     }
 }
 
+fn interrupted(spec: &RunSpec, stdout: Captured) -> Interrupted {
+    Interrupted {
+        run: spec.id,
+        by: CutBy::Engine,
+        engine: "Docker",
+        wall: Duration::from_millis(3700),
+        queued: Duration::ZERO,
+        stdout,
+        stderr: Captured { bytes: Bytes::from_static(b"\xff"), produced: 1 },
+        memory_bytes: None,
+        cpu: None,
+        image: "scripted".into(),
+        limits: spec.limits,
+    }
+}
+
 fn outcome(spec: &RunSpec) -> Outcome {
     Outcome {
         status: Status::Ok,
+        ended_by: EndedBy::Program,
         exit_code: 0,
         stdout: Captured::default(),
         stderr: Captured::default(),
@@ -274,6 +312,7 @@ fn outcome(spec: &RunSpec) -> Outcome {
         oom_kills: 0,
         image: "scripted".into(),
         limits: spec.limits,
+        recorded: !spec.code.starts_with(b"unrecorded"),
     }
 }
 
@@ -313,7 +352,9 @@ pub fn live(run_id: RunId) -> LiveRun {
         client: "c".into(),
         program: None,
         label: None,
+        title: None,
         since: SystemTime::UNIX_EPOCH,
         limit_seconds: 60.0,
+        waiting: None,
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, types::Value};
 use sandtray_core::history::{History, HistoryQuery};
-use sandtray_tests::long_history;
+use sandtray_tests::long_history::{self, Prints};
 
 const RUNS: u32 = 1500;
 
@@ -15,13 +15,22 @@ const SEGMENTS: [&str; 2] = ["search_data", "search_idx"];
 
 #[tokio::test]
 async fn a_history_that_was_filled_equals_one_that_was_recorded() {
+    equal(Prints::ALine).await;
+}
+
+#[tokio::test]
+async fn so_does_one_whose_runs_print_much() {
+    equal(Prints::TwoKilobytes).await;
+}
+
+async fn equal(prints: Prints) {
     let folder = tempfile::tempdir().unwrap();
     let (filled, recorded) = (folder.path().join("filled.sqlite"), folder.path().join("recorded.sqlite"));
     let start = long_history::start(RUNS);
-    long_history::fill(&filled, RUNS, start).await;
+    long_history::fill(&filled, RUNS, start, prints).await;
     let history = History::open(&recorded, long_history::settings()).await.unwrap().history;
     for number in 0..RUNS {
-        history.record(long_history::record(number, start)).await.unwrap();
+        history.record(long_history::record(number, start, prints)).await.unwrap();
     }
     history.close().await.unwrap();
     let (filled_tables, recorded_tables) = (tables(&filled), tables(&recorded));
@@ -35,7 +44,7 @@ async fn a_history_that_was_filled_equals_one_that_was_recorded() {
     // And the history reads it as its own.
     let history = History::open(&filled, long_history::settings()).await.unwrap();
     assert_eq!(history.set_aside, None);
-    let last = long_history::record(RUNS - 1, start);
+    let last = long_history::record(RUNS - 1, start, prints);
     assert_eq!(history.history.get(last.row.run_id).await.unwrap(), Some(last.clone()));
     let asked = HistoryQuery { limit: 1, text: Some(format!("{} json", last.row.client)), ..HistoryQuery::default() };
     assert_eq!(history.history.list(asked).await.unwrap().runs, [last.row]);

@@ -50,6 +50,7 @@ export function mock(fixture) {
       (!filter.status || row.status === filter.status) &&
       (!filter.client || row.client === filter.client) &&
       (!filter.program || row.client_program === filter.program) &&
+      row.at_ms >= (filter.from_ms ?? 0) && row.at_ms < (filter.until_ms ?? Infinity) &&
       words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
     let at = filter.before ? Number(filter.before) : 0;
     for (; at < total && runs.length < filter.limit; at += 1) if (matches(rowAt(at))) runs.push(rowAt(at));
@@ -82,7 +83,7 @@ export function mock(fixture) {
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });
     },
     history_page: page,
-    history_stats: () => ({ runs: total, bytes: total * 2400 }),
+    history_stats: () => ({ runs: total, bytes: total * 2400, inputs: total * 300 }),
     history_recent: ({ sinceMs }) => fixture.recent.filter((run) => run.at_ms >= sinceMs),
     history_run({ runId }) {
       const found = fixture.records?.[runId];

@@ -57,12 +57,10 @@ export const agentTrials = {
     const page = await start({ ...base, snapshot: { ...snapshot, images }, tried: null, open: 'agents' });
     await page.getByText('What Python programs need isn’t here yet: it is fetched first.').waitFor();
     await page.getByRole('button', { name: 'Run hello world' }).click();
-    await page.evaluate((images) => {
-      const pulling = { state: 'pulling', fraction: 0.46, downloaded_bytes: 46, total_bytes: 100, bytes_per_second: 9 };
-      window.__mock.snapshot({ images: images.map((image) => (image.language === 'python' ? { ...image, ...pulling } : image)) });
-    }, images);
-    await page.getByRole('progressbar', { name: 'Fetching Python' }).waitFor();
-    await page.getByText('Fetching what Python programs need: 46').waitFor();
+    const waiting = { ...parts.running[0], run_id: 'tried', client: 'Sandtray', program: null, waiting: { why: 'pull', fraction: 0.46, downloaded_bytes: 46, total_bytes: 100 } };
+    await page.evaluate((run) => window.__mock.snapshot({ queued: [run] }), waiting);
+    await page.locator('section').getByRole('progressbar', { name: 'Fetching Python' }).waitFor();
+    await page.locator('section').getByText(/46.%/).first().waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'tried' }]);
     const error = { code: 'image_unavailable', message: 'The image cannot be fetched: no network.', hint: 'Connect this computer.', faults: [] };
@@ -133,7 +131,7 @@ export const agentTrials = {
     const offers = await page.getByRole('button', { name: /^Reset / }).evaluateAll((nodes) => nodes.map((node) => node.getAttribute('aria-label')));
     assert.deepEqual(offers, [
       'Reset Time to 60 seconds', 'Reset Memory to 512 MB', 'Reset Programs at once to automatic', 'Reset Kept ready to 8 containers', 'Reset Engine to found automatically',
-      'Reset Image for Python to python:3.12-slim', 'Reset Keep of each run to Code, output and files', 'Reset Appearance to As the system', 'Reset Notifications to on',
+      'Reset Image for Python to python:3.12-slim', 'Reset Keep of each run to Code, inputs and output', 'Reset Appearance to As the system', 'Reset Notifications to on',
     ]);
     for (let left = offers.length; left > 0; left -= 1) {
       await page.getByRole('button', { name: /^Reset / }).first().click();

@@ -7,7 +7,7 @@ import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
 import { agentTrials } from './trials-agents.mjs';
 
-const { base, busy, snapshot, row, body, running, live, piece } = parts;
+const { base, busy, snapshot, row, body, running, fetching, live, piece, said } = parts;
 
 const ATTACKS = [
   '<img src=x onerror="window.__hit=1">', '<script>window.__hit=1</script>', '"><svg onload=window.__hit=1>', "javascript:window.__hit=1",
@@ -19,7 +19,10 @@ const hostileRow = { ...row, run_id: 'hostile', label: TRICKS, client: ATTACKS, 
 const hostileBody = {
   ...body,
   code: piece(TRICKS), stdout: piece(TRICKS), stderr: piece(TRICKS),
-  files_in: [{ name: NAME, size: 1 }],
+  inputs: [
+    { name: null, size: 9, kept: true, preview: { kind: 'text', text: TRICKS, cut: false } },
+    { name: NAME, size: 1, kept: true, preview: { kind: 'picture' } },
+  ],
   files: [
     { name: NAME, size: 3, preview: { kind: 'picture' } },
     { name: '../../etc/passwd', size: 3, preview: { kind: 'csv', text: `${ATTACKS.replaceAll('\n', ',')}\n=cmd(),2\n`, cut: false } },
@@ -45,7 +48,7 @@ const list = {
       errors: { stop_run: { code: 'internal', message: ATTACKS, hint: ATTACKS, faults: [] } },
     });
     await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'hostile' }));
-    for (const tab of ['Output', 'Code', 'Files', 'Details']) {
+    for (const tab of ['Output', 'Code', 'Inputs', 'Files', 'Details']) {
       await page.getByRole('tab', { name: tab }).click();
       await page.waitForTimeout(120);
     }
@@ -181,7 +184,7 @@ const list = {
 
   async 'every control of every page has a name, is reached by Tab and shows it'({ start }) {
     const all = states('');
-    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'agents', 'agents-connect', 'settings'];
+    const wanted = ['off-never-used', 'on-no-runs-runs', 'overview', 'permission-denied', 'no-engine', 'over-ssh', 'waiting-runs', 'run-again-off', 'service-elsewhere', 'history-set-aside', 'pulling', 'pull-failed', 'live-runs', 'failed-run', 'run-chart', 'run-details', 'agents', 'agents-connect', 'settings'];
     let page;
     for (const state of wanted) {
       page = await start(all[state]);
@@ -198,7 +201,7 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Files', 'Files (4)', 'Details', 'Output', 'Python', 'Node', 'Command line'];
+      const others = ['Code', 'Inputs', 'Inputs (1)', 'Inputs (2)', 'Files', 'Files (4)', 'Details', 'Output', 'Python', 'Node', 'Command line'];
       const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }
@@ -294,7 +297,7 @@ const list = {
     await page.getByRole('button', { name: 'Save plots/chart.txt' }).click();
     await page.getByText('Saved').waitFor();
     assert.deepEqual(await calls(page, 'copy_text'), [{ text: body.stdout.text }]);
-    assert.deepEqual(await calls(page, 'save_file'), [{ runId: 'one', name: 'plots/chart.txt' }]);
+    assert.deepEqual(await calls(page, 'save_file'), [{ runId: 'one', name: 'plots/chart.txt', side: 'out' }]);
     return page;
   },
 
@@ -316,6 +319,88 @@ const list = {
     await page.getByRole('img', { name: 'Picture plot-00.png' }).waitFor({ state: 'detached' });
     assert.ok((await drawn()) < 6, `${await drawn()} pictures`);
     assert.equal(await page.locator('.files').evaluate((node) => node.scrollHeight), height, 'nothing moves');
+    return page;
+  },
+
+  async 'a run that waits says for what, everywhere, and can be stopped where it is listed'({ start }) {
+    const page = await start({ ...busy, snapshot: fetching, open: 'runs', run: 'wait2' });
+    const said = (text) => text.replaceAll('\u00a0', ' ');
+    assert.equal(said((await page.getByRole('status').first().innerText()).trim()), 'Fetching Shell: 46 % · 2 waiting');
+    assert.equal(await page.getByRole('navigation').locator('.count').textContent(), '2 running or waiting');
+    assert.equal(said(await page.locator('.main h1').innerText()), 'Waiting for the image of Shell: 46 %');
+    assert.equal(await page.locator('.main').getByRole('progressbar', { name: 'Fetching Shell' }).getAttribute('aria-valuenow'), '47');
+    await page.locator('.side').getByText('Preparing Go').waitFor();
+    await page.locator('.side').getByRole('button', { name: 'Stop Check the checksums' }).click();
+    await page.keyboard.press('Control+.');
+    await page.waitForTimeout(50);
+    assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'wait3' }, { runId: 'wait2' }]);
+    const queued = fetching.queued.slice(0, 1);
+    const wait = (waiting) => page.evaluate(([run, what]) => window.__mock.snapshot({ queued: [{ ...run, waiting: what }] }), [queued[0], waiting]);
+    await wait({ why: 'turn', ahead: 3 });
+    await page.getByText('It starts after 3 others, as soon as a place is free.').waitFor();
+    assert.equal(await page.locator('.main').getByRole('progressbar').count(), 0, 'no bar without a figure');
+    await page.evaluate((run) => window.__mock.snapshot({ queued: [], running: [{ ...run, waiting: { why: 'starting' } }] }), queued[0]);
+    await page.locator('.main').getByRole('heading', { name: 'Starting…' }).waitFor();
+    assert.equal(said((await page.getByRole('status').first().innerText()).trim()), '1 program starting');
+    return page;
+  },
+
+  async 'trouble is mended by a press: a page that opens, a command to copy, the setting itself'({ start }) {
+    const troubled = (engine) => ({ ...busy, snapshot: { ...snapshot, warm: undefined, engine } });
+    const page = await start(troubled(said.absent));
+    assert.equal((await page.getByRole('status').first().innerText()).trim(), "On, but Docker isn't installed");
+    assert.equal(await page.getByRole('region', { name: 'Trouble' }).getByRole('heading').innerText(), "Docker isn't installed");
+    await page.getByRole('button', { name: 'Open the guide' }).click();
+    await page.getByRole('button', { name: 'Copy the address https://docs.docker.com/get-docker/' }).click();
+    await page.getByRole('button', { name: 'Copy sudo apt-get install docker.io' }).click();
+    await page.waitForTimeout(50);
+    // By its name: the page has no address to give.
+    assert.deepEqual(await calls(page, 'open_link'), [{ link: 'install_docker' }]);
+    assert.deepEqual(await calls(page, 'copy_text'), [{ text: 'https://docs.docker.com/get-docker/' }, { text: 'sudo apt-get install docker.io' }]);
+    assert.equal(await page.locator('a[href]').count(), 0);
+    for (const [engine, value] of [[said.wrong_address, 'unix:///run/docker/old.sock'], [said.over_ssh, '']]) {
+      const named = await start({ ...troubled(engine), settings: { ...busy.settings, engine: value || null } });
+      assert.ok(!(await named.getByRole('region', { name: 'Trouble' }).innerText()).includes('`'), 'no raw backticks');
+      await named.getByRole('button', { name: 'Change it in Settings' }).click();
+      await named.waitForTimeout(100);
+      assert.deepEqual(await named.evaluate(() => [document.activeElement.labels?.[0]?.textContent, document.activeElement.value]), ['Address', value]);
+      assert.deepEqual(named.faults, []);
+    }
+    return page;
+  },
+
+  async 'what is refused while the switch is off can be mended where it is said'({ start }) {
+    const one = { ...row, run_id: 'one' };
+    const page = await start({ ...busy, snapshot: { ...snapshot, enabled: false }, rows: [one], records: { one: { run: one, body } }, errors: { run_again: said.switched_off }, open: 'runs', run: 'one' });
+    await page.getByRole('button', { name: 'Run again' }).click();
+    await page.getByText('Turn on the switch first.').waitFor();
+    await page.getByRole('button', { name: 'Turn on', exact: true }).click();
+    await page.getByText('Turn on the switch first.').waitFor({ state: 'detached' });
+    assert.deepEqual(await calls(page, 'set_enabled'), [{ enabled: true }]);
+    return page;
+  },
+
+  async 'quitting and the first close are asked, and say what they do'({ start }) {
+    const page = await start({ ...busy, snapshot: { ...snapshot, running }, open: 'settings' });
+    await page.getByRole('button', { name: 'Quit Sandtray' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('3 programs that run or wait are ended.').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    assert.deepEqual(await calls(page, 'quit'), []);
+    await page.keyboard.press('Control+q');
+    await dialog.getByRole('button', { name: 'Quit' }).click();
+    await page.waitForTimeout(50);
+    assert.equal((await calls(page, 'quit')).length, 1);
+    await page.evaluate(() => window.__mock.emit('leaving', null));
+    await dialog.getByText('Agents can still use it.').waitFor();
+    await dialog.getByRole('button', { name: 'Quit Sandtray' }).click();
+    await dialog.getByText('3 programs that run or wait are ended.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.evaluate(() => window.__mock.emit('leaving', null));
+    await dialog.getByRole('button', { name: 'Close window' }).click();
+    await page.waitForTimeout(50);
+    assert.deepEqual([(await calls(page, 'close_window')).length, (await calls(page, 'quit')).length], [1, 1]);
     return page;
   },
 
@@ -385,6 +470,81 @@ const list = {
     assert.equal(await field.getAttribute('aria-invalid'), 'true');
     await field.press('Escape');
     assert.equal(await field.inputValue(), '');
+    return page;
+  },
+
+  async 'the row that the keys move is told from the list that has the focus'({ start }) {
+    const page = await start({ ...busy, open: 'runs' });
+    await page.getByRole('listbox').focus();
+    const marked = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('[role=option]')].filter((row) => getComputedStyle(row, '::after').content !== 'none').map((row) => row.getAttribute('aria-posinset')),
+      );
+    assert.deepEqual(await marked(), []);
+    for (const expected of ['1', '2', '3']) {
+      await page.keyboard.press('ArrowDown');
+      assert.deepEqual(await marked(), [expected]);
+    }
+    // Inside of the list's own ring, which is two pixels wide, and of the row.
+    const gap = await page.evaluate(() => {
+      const row = document.querySelector('[role=option][aria-selected=true]');
+      const style = getComputedStyle(row, '::after');
+      return [style.left, style.top, style.borderTopStyle, style.borderTopWidth];
+    });
+    assert.deepEqual(gap, ['6px', '4px', 'solid', '2px']);
+    await page.getByRole('searchbox').focus();
+    assert.deepEqual(await marked(), [], 'without the focus no key moves it');
+    return page;
+  },
+
+  async 'runs are filtered by day and by every way to end'({ start }) {
+    const page = await start({ ...busy, total: 3000, open: 'runs' });
+    const asked = async () => (await calls(page, 'history_page')).at(-1).filter;
+    const midnight = await page.evaluate(() => new Date(new Date().setHours(0, 0, 0, 0)).getTime());
+    const day = page.getByLabel('Filter by day');
+    await day.selectOption({ label: 'Today' });
+    assert.equal((await asked()).from_ms, midnight);
+    await day.selectOption({ label: 'A date' });
+    assert.equal((await asked()).from_ms, midnight, 'a date begins with today');
+    await page.getByLabel('Date', { exact: true }).fill('2026-03-12');
+    const from = await page.evaluate(() => new Date(2026, 2, 12).getTime());
+    await page.waitForFunction((at) => window.__mock.calls.some(({ command, args }) => command === 'history_page' && args.filter.from_ms === at), from);
+    assert.equal(await day.evaluate((select) => select.selectedOptions[0].textContent), 'A date');
+    const verdicts = await page.getByLabel('Filter by verdict').evaluate((select) => [...select.options].map((option) => option.value));
+    for (const status of ['ok', 'cancelled', 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal']) assert.ok(verdicts.includes(status), status);
+    await page.getByRole('button', { name: 'Clear' }).click();
+    assert.equal((await asked()).from_ms, undefined);
+    assert.equal(await page.getByLabel('Date', { exact: true }).count(), 0);
+    return page;
+  },
+
+  async 'inputs are shown and saved, and what cannot be run again says why'({ start }) {
+    const page = await start(states(await picture())['run-inputs']);
+    const saved = async () => (await calls(page, 'save_file')).at(-1);
+    await page.getByRole('button', { name: 'Save Standard input' }).click();
+    assert.deepEqual(await saved(), { runId: 'failed', name: 'input.txt', side: 'stdin' });
+    await page.getByRole('button', { name: 'Save sales.csv' }).click();
+    assert.deepEqual(await saved(), { runId: 'failed', name: 'sales.csv', side: 'in' });
+    await page.getByRole('button', { name: 'Save logo.png' }).scrollIntoViewIfNeeded();
+    await page.getByRole('img', { name: 'Picture logo.png' }).waitFor();
+    assert.ok((await calls(page, 'history_picture')).every(({ side }) => side === 'in'));
+    assert.ok(await page.getByRole('button', { name: 'Run again' }).isEnabled());
+    await page.evaluate(() => window.__mock.emit('navigate', { page: 'runs', run_id: 'given-up' }));
+    const again = page.getByRole('button', { name: 'Run again' });
+    await page.getByText('the disk was full, so its code, inputs and output were given up').waitFor();
+    assert.ok(await again.isDisabled());
+    assert.match(await again.getAttribute('title'), /given up when the disk was full/);
+    return page;
+  },
+
+  async 'a history that cannot be written is told in the header and in a notice until it can'({ start }) {
+    const page = await start(states('')['disk-full']);
+    await page.locator('header').getByText('Disk full: runs aren’t recorded').waitFor();
+    const notice = page.getByRole('note').filter({ hasText: 'Runs cannot be recorded, and 12 were not: the disk is full.' });
+    await notice.waitFor();
+    await page.evaluate(() => window.__mock.snapshot({ history_trouble: undefined }));
+    await notice.waitFor({ state: 'detached' });
+    assert.equal(await page.locator('header').getByText('Disk full').count(), 0);
     return page;
   },
 

@@ -8,6 +8,8 @@ use crate::terminal::{self, plain};
 
 /// As Docker has it: not a code that a program is likely to end with.
 pub(crate) const FAILURE: u8 = 125;
+/// The program ran and was cut off. Docker and shells use it for what could not be run.
+pub(crate) const CUT_OFF: u8 = 126;
 /// 128 + SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 /// 128 + SIGPIPE.
@@ -37,6 +39,7 @@ impl Failure {
     pub(crate) fn of_service(error: Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
+            code: if is_cut_off(&error) { CUT_OFF } else { FAILURE },
             hint: text(&error["data"]["hint"]),
             error: Some(error.clone()),
             ..Self::new(text(&error["message"]).unwrap_or_else(|| "The service gave an error without words.".into()))
@@ -76,4 +79,9 @@ impl Failure {
         }
         ExitCode::from(self.code)
     }
+}
+
+/// Whether the program ran: then the error has its output so far.
+pub(crate) fn is_cut_off(error: &Value) -> bool {
+    error["data"]["code"] == "run_interrupted"
 }

@@ -25,6 +25,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0-255  of `run`: the program's own; 128 + signal where a signal ended it, 137 where a limit did
   125    Sandtray could not do it; the reason is on stderr
+  126    of `run`: the program was cut off, since the engine went away or something else ended its container
   130    of `run`: interrupted with Ctrl-C
   141    of `run`: whoever read its output went away";
 
@@ -83,7 +84,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => serve::serve(args, socket, json).await,
         Command::Run(args) => run::run(*args, &socket_path(socket)?, json).await,
         Command::Status => status::status(&socket_path(socket)?, json).await,
-        Command::History(args) => history::history(&args, &socket_path(socket)?, json).await,
+        Command::History(args) => history::history(args, &socket_path(socket)?, json).await,
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::{Client, Message};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{Failure, INTERRUPTED, is_cut_off};
 use crate::format::count;
 use crate::save::Existing;
 use crate::signals::Signals;
@@ -180,7 +180,12 @@ async fn follow(
                 return match result {
                     Ok(result) => Ok(Some(Reply { result, interrupted: give_up.is_some() })),
                     Err(_) if give_up.is_some() => Ok(None),
-                    Err(error) => Err(Failure::of_service(error)),
+                    Err(error) => {
+                        if is_cut_off(&error) {
+                            screen.finish(&error["data"])?;
+                        }
+                        Err(Failure::of_service(error))
+                    }
                 };
             }
             // The answer to the cancel.
@@ -236,7 +241,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What did not come as a notification, and the terminal's own colours.
+    /// What did not come as a notification (of a result, or of the data of one that was cut off), and the terminal's own colours.
     fn finish(&mut self, result: &Value) -> Result<(), Failure> {
         if self.json {
             return Ok(());

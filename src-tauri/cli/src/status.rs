@@ -25,6 +25,7 @@ pub(crate) async fn status(socket: &Path, json: bool) -> Result<ExitCode, Failur
 fn text(status: &Value, now: u64) -> String {
     let enabled = status["capability"]["enabled"].as_bool().unwrap_or(false);
     let mut out = format!("Running code is {}.\n{}\n", if enabled { "on" } else { "off" }, engine(&status["engine"]));
+    out.push_str(&history(&status["history"]));
     out.push_str(&images(&status["images"]));
     out.push_str(&runs("Running", &status["running"], now));
     out.push_str(&runs("Waiting", &status["queued"], now));
@@ -43,6 +44,15 @@ pub(crate) fn engine(engine: &Value) -> String {
         }
         Some("trouble") => format!("{}\n{}", word(&engine["message"]), word(&engine["hint"])),
         _ => "Looking for an engine.".into(),
+    }
+}
+
+/// Says nothing while runs are recorded.
+fn history(history: &Value) -> String {
+    let word = |name: &str| plain(history[name].as_str().unwrap_or_default());
+    match history["state"].as_str() {
+        Some("trouble") => format!("{}\n{}\n", word("message"), word("hint")),
+        _ => String::new(),
     }
 }
 
@@ -88,7 +98,31 @@ fn runs(title: &str, runs: &Value, now: u64) -> String {
 fn run(run: &Value, now: u64) -> Vec<String> {
     let word = |name: &str| plain(run[name].as_str().unwrap_or_default());
     let since = ago(run["since"].as_u64().unwrap_or(now), now);
-    vec![format!("  {}", word("run_id")), word("language"), word("client"), since, word("label")]
+    vec![
+        format!("  {}", word("run_id")),
+        word("language"),
+        word("client"),
+        since,
+        waiting(&run["waiting"]),
+        word("label"),
+    ]
+}
+
+/// What the run waits for, in a word or two; nothing where its program runs.
+fn waiting(waiting: &Value) -> String {
+    match waiting["why"].as_str() {
+        Some("turn") => match waiting["ahead"].as_u64() {
+            None | Some(0) => "for a place".into(),
+            Some(ahead) => format!("for a place, {ahead} before it"),
+        },
+        Some("unread") => "until earlier results are read".into(),
+        Some("engine") => "for the engine".into(),
+        Some("pull") => format!("for its image, {:.0}%", waiting["fraction"].as_f64().unwrap_or(0.0) * 100.0),
+        Some("preparation") => "for its image, being prepared".into(),
+        Some("check") => "for its image, being checked".into(),
+        Some("starting") => "starting".into(),
+        Some(_) | None => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +147,10 @@ mod tests {
                 { "language": "shell", "image": "own", "state": "ready", "size_bytes": 5, "wall_missing": "no filter\n" },
             ],
             "running": [{ "run_id": "01", "language": "python", "client": "agent\n", "label": null, "since": 0 }],
-            "queued": [],
+            "queued": [
+                { "run_id": "02", "language": "go", "client": "agent", "since": 0, "waiting": { "why": "pull", "fraction": 0.5 } },
+                { "run_id": "03", "language": "shell", "client": "agent", "since": 0, "label": "x", "waiting": { "why": "turn", "ahead": 1 } },
+            ],
         });
         assert_eq!(
             text(&status, 65_000),
@@ -127,7 +164,9 @@ mod tests {
              shell   own               5 MB\n  \
              shell   own               5 MB, its programs can read their launcher\n  \
              shell   own               can't be used: a wall is missing (no filter\u{fffd})\n\n\
-             Running\n  01  python  agent\u{fffd}  1 min ago\n"
+             Running\n  01  python  agent\u{fffd}  1 min ago\n\n\
+             Waiting\n  02  go     agent  1 min ago  for its image, 50%\n  \
+             03  shell  agent  1 min ago  for a place, 1 before it  x\n"
         );
     }
 
@@ -139,6 +178,18 @@ mod tests {
             engine(&ready),
             "Docker 27.0 is ready at tcp://10.0.0.1:2375 (Sandtray's settings).\nIn clear.\u{fffd}"
         );
+    }
+
+    #[test]
+    fn a_history_that_cannot_be_written_is_told_and_one_that_can_is_not() {
+        let engine = json!({ "state": "trouble", "message": "Down.", "hint": "Start it." });
+        let status =
+            |history: Value| json!({ "capability": { "enabled": true }, "engine": engine, "history": history });
+        let trouble =
+            json!({ "state": "trouble", "message": "3 runs were not recorded.", "hint": "Free some disk space." });
+        let told = text(&status(trouble), 0);
+        assert_eq!(told, "Running code is on.\nDown.\nStart it.\n3 runs were not recorded.\nFree some disk space.\n");
+        assert_eq!(text(&status(json!({ "state": "ready" })), 0), "Running code is on.\nDown.\nStart it.\n");
     }
 
     #[test]

@@ -99,6 +99,23 @@ async fn a_programs_output_and_exit_code_are_its_own() {
 }
 
 #[tokio::test]
+async fn a_run_that_was_cut_off_shows_its_output_then_why_and_has_an_exit_code_of_its_own() {
+    let desk = Desk::new();
+    let output = desk.python("cut so far").await;
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(126), b"so far".as_slice()));
+    let told =
+        b"\xffsandtray: Cut off after 3.7 s: Docker went away.\nWhat it had done so far is lost but for its output. \
+        Run it again once the engine is back.\n";
+    assert_eq!(output.stderr.as_slice(), told.as_slice(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = desk.call(&["run", "--json", "-l", "python", "-c", "cut so far"]).await;
+    let data = &json(&output)["error"]["data"];
+    assert_eq!(
+        (output.status.code(), &data["code"], &data["stdout"]),
+        (Some(126), &"run_interrupted".into(), &"so far".into())
+    );
+}
+
+#[tokio::test]
 async fn a_verdict_is_a_sentence_on_stderr() {
     let desk = Desk::new();
     let (code, stdout, stderr) = said(&desk.python("timeout").await);

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use sandtray_core::history::{History, HistoryQuery, RunRecord};
 use sandtray_core::language::Language;
-use sandtray_core::run::{Captured, Client, ClientId, Limits, Outcome, OutputFile, Overflow, RunId, RunSpec, Status};
+use sandtray_core::run::{
+    Captured, Client, ClientId, EndedBy, Limits, Outcome, OutputFile, Overflow, RunId, RunSpec, Status,
+};
 use sandtray_core::settings::{HistorySettings, Keep, Settings};
 
 type Failure = Box<dyn std::error::Error>;
@@ -163,6 +165,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
     };
     let outcome = Outcome {
         status: if number.is_multiple_of(1000) { Status::OutOfMemory } else { Status::Ok },
+        ended_by: EndedBy::Program,
         exit_code: 0,
         stdout: Captured { produced: 2000, bytes: output },
         stderr: Captured::default(),
@@ -176,6 +179,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         oom_kills: 0,
         image: "python:3.12-slim@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef".into(),
         limits,
+        recorded: true,
     };
     RunRecord::of(&spec, &client, SystemTime::now(), Ok(&outcome), Keep::Everything)
 }

@@ -138,6 +138,19 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes that are free for us on the disk of this file's folder; `None` where the system does not say.
+#[cfg(unix)]
+pub fn room(path: &Path) -> Option<u64> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = rustix::fs::statvfs(folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+pub fn room(_path: &Path) -> Option<u64> {
+    None
+}
+
 /// Makes a folder that only the owner can enter; one that is there already is closed to others.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();

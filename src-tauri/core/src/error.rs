@@ -5,8 +5,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::engine::{EngineTrouble, PullError};
+use crate::run::Interrupted;
 
-/// Our own failing, or the engine's. What the program did is never in here.
+/// Our own failing, or the engine's. Of what the program did, only the output of one that was cut off is in here.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RunError {
     #[error("{message}")]
@@ -26,6 +27,15 @@ pub enum RunError {
     NoRoom { own: bool },
     #[error("Sandtray is shutting down.")]
     ShuttingDown,
+    /// The program had started.
+    #[error("{0}")]
+    Interrupted(Box<Interrupted>),
+    /// Before the program started; each time that one was made.
+    #[error("The container that was made for it was removed before the program started, and so was the next one.")]
+    ContainerRemoved,
+    /// A sentence, and the next step.
+    #[error("{message}")]
+    History { message: String, hint: String },
     #[error("Something went wrong inside Sandtray: {0}")]
     Internal(String),
 }
@@ -69,10 +79,12 @@ impl RunError {
         match self {
             Self::Invalid { .. } => "invalid_params",
             Self::Off => "capability_off",
-            Self::Engine(_) => "engine_unavailable",
+            Self::Engine(_) | Self::ContainerRemoved => "engine_unavailable",
             Self::Image { .. } => "image_unavailable",
             Self::QueueFull { .. } | Self::NoRoom { .. } => "queue_full",
             Self::ShuttingDown => "shutting_down",
+            Self::Interrupted(_) => "run_interrupted",
+            Self::History { .. } => "history_unavailable",
             Self::Internal(_) => "internal",
         }
     }
@@ -89,7 +101,29 @@ impl RunError {
             }
             Self::NoRoom { own: true } => Some("Read the replies of the calls before, then send this one again.".into()),
             Self::NoRoom { own: false } => Some("Try again in about 1 s.".into()),
+            Self::History { hint, .. } => Some(hint.clone()),
             Self::ShuttingDown => Some("Start Sandtray again and repeat the call.".into()),
+            Self::Interrupted(cut) => Some(cut.by.hint().into()),
+            Self::ContainerRemoved => {
+                Some("Another program on this computer removes containers. Run it again.".into())
+            }
+        }
+    }
+
+    /// The bytes of memory that it takes, roughly, where that is worth counting.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Interrupted(cut) => cut.weight(),
+            Self::Invalid { .. }
+            | Self::Off
+            | Self::Engine(_)
+            | Self::Image { .. }
+            | Self::QueueFull { .. }
+            | Self::NoRoom { .. }
+            | Self::ShuttingDown
+            | Self::History { .. }
+            | Self::ContainerRemoved
+            | Self::Internal(_) => 0,
         }
     }
 }

@@ -8,7 +8,7 @@ pub use crate::engine::PullFigure;
 pub use crate::engine::walls::Launcher;
 use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
-use crate::run::{RunId, Status};
+use crate::run::{CutBy, RunId, Status};
 
 /// Everything at one moment. Published whole after every change; the latest one is always at hand.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,10 +60,43 @@ pub struct LiveRun {
     #[serde(skip)]
     pub program: Option<String>,
     pub label: Option<String>,
+    /// A few words of its program where there is no label: for the owner alone.
+    #[serde(skip)]
+    pub title: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
     pub since: SystemTime,
     /// Wall time that the program may take.
     pub limit_seconds: f64,
+    /// None once the program runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
+}
+
+/// What a run that was accepted waits for before its program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Waiting {
+    /// A place among the running programs. So many runs start before this one.
+    Turn { ahead: usize },
+    /// Its client has results that it has not read yet.
+    Unread,
+    /// The engine: it is being looked for, or asked for the image.
+    Engine,
+    /// The image is being fetched.
+    Pull {
+        /// 0 to 1.
+        fraction: f64,
+        downloaded_bytes: u64,
+        /// Of the layers whose size is known so far.
+        total_bytes: u64,
+    },
+    /// The image is being prepared, once, before its first program.
+    Preparation,
+    /// The walls are being proved in the image.
+    Check,
+    /// It has its place, and its container is being made.
+    Starting,
 }
 
 /// Who asked for a run.
@@ -111,6 +144,11 @@ pub enum Event {
     RunFinished {
         run_id: RunId,
         status: Status,
+    },
+    /// The program had started, and neither it nor Sandtray ended the run.
+    RunCutOff {
+        run_id: RunId,
+        by: CutBy,
     },
     /// The run did not happen; the code is that of the error.
     RunRefused {

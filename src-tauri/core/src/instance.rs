@@ -42,8 +42,7 @@ impl Instance {
     /// The folders must exist: see [`Paths::ensure`].
     pub fn acquire(paths: &Paths) -> Result<Self, InstanceError> {
         let lock = lock(paths)?;
-        let pid = paths.pid_file();
-        disk::write_atomically(&pid, std::process::id().to_string().as_bytes()).map_err(at(pid))?;
+        tell_process(paths);
         let kept = home_id(paths)?;
         let home = label(&kept, &paths.data, machine_id().as_deref()).map_err(at(paths.data.clone()))?;
         Ok(Self { id: InstanceId { home, boot: fresh_id() }, _lock: lock })
@@ -67,6 +66,15 @@ fn lock(paths: &Paths) -> Result<File, InstanceError> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(InstanceError::AlreadyRunning { holder: holder(paths) }),
         Err(TryLockError::Error(source)) => Err(InstanceError::File { path, source }),
+    }
+}
+
+/// A full disk keeps nobody from starting; but no other process may then pass for this one.
+fn tell_process(paths: &Paths) {
+    let pid = paths.pid_file();
+    if let Err(error) = disk::write_atomically(&pid, std::process::id().to_string().as_bytes()) {
+        tracing::warn!(%error, "{} could not be written", pid.display());
+        let _ = std::fs::remove_file(&pid);
     }
 }
 
@@ -150,6 +158,19 @@ mod tests {
         assert_eq!(error.to_string(), format!("Sandtray is running already (process {}).", std::process::id()));
         drop(first);
         Instance::acquire(&paths).unwrap();
+    }
+
+    /// As on a full disk.
+    #[test]
+    fn a_service_starts_where_its_process_id_cannot_be_written() {
+        let (_root, paths) = folder();
+        let first = Instance::acquire(&paths).unwrap().id().home.clone();
+        std::fs::remove_file(paths.pid_file()).unwrap();
+        std::fs::create_dir(paths.pid_file()).unwrap();
+        let second = Instance::acquire(&paths).unwrap();
+        assert_eq!(second.id().home, first);
+        let error = Instance::acquire(&paths).unwrap_err();
+        assert_eq!(error.to_string(), "Sandtray is running already.");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A lease: one fresh, never-used container for one run, then destroyed. Never given back, never reused.
 //! Where it comes from, made on demand or kept warm, is hidden behind [`crate::leases::Leases`].
 
-use std::sync::Arc;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -9,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::engine::{Attached, ContainerId, ContainerSpec, Engine, EngineError, Exit, Usage};
+use crate::engine::{Attached, ContainerId, ContainerSpec, Endpoint, Engine, EngineError, Exit, LastEvents, Usage};
 use crate::janitor::{Janitor, Leaving, Overstay, Presence};
 use crate::launcher;
 
@@ -33,6 +34,8 @@ pub struct Container {
     overstay: Option<Overstay>,
     /// Taken when it is dropped.
     presence: Option<Presence>,
+    /// What its meters read so far.
+    seen: Arc<Mutex<Option<Usage>>>,
 }
 
 impl Container {
@@ -55,12 +58,26 @@ impl Container {
 
     /// By which its figures can be read while it is there.
     pub fn meter(&self) -> Meter {
-        Meter { engine: Arc::clone(&self.engine), id: self.id.clone() }
+        Meter { engine: Arc::clone(&self.engine), id: self.id.clone(), seen: Arc::clone(&self.seen) }
+    }
+
+    /// The most memory, and the CPU time, that its meters have read; `None` where none was read.
+    pub fn seen(&self) -> Option<Usage> {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        self.engine.endpoint()
     }
 
     /// How it ended, for when its own last words did not arrive.
     pub async fn exit(&self) -> Result<Exit, EngineError> {
         self.engine.exit(&self.id).await
+    }
+
+    /// What the engine recorded of its end, for the same case.
+    pub async fn last_events(&self) -> Result<LastEvents, EngineError> {
+        self.engine.last_events(&self.id).await
     }
 }
 
@@ -69,11 +86,19 @@ impl Container {
 pub struct Meter {
     engine: Arc<dyn Engine>,
     id: ContainerId,
+    seen: Arc<Mutex<Option<Usage>>>,
 }
 
 impl Meter {
     pub async fn read(&self) -> Result<Usage, EngineError> {
-        self.engine.usage(&self.id).await
+        let usage = self.engine.usage(&self.id).await?;
+        // All zero: it has ended.
+        if usage.memory_bytes > 0 {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = seen.map_or((0, Duration::ZERO), |before| (before.memory_bytes, before.cpu));
+            *seen = Some(Usage { memory_bytes: usage.memory_bytes.max(before.0), cpu: usage.cpu.max(before.1) });
+        }
+        Ok(usage)
     }
 }
 
@@ -88,9 +113,11 @@ impl Drop for Container {
 pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
     let presence = janitor.expect(spec.run);
     let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
-    making
-        .await
-        .unwrap_or_else(|error| Err(EngineError::Broken { doing: "make a container", message: error.to_string() }))
+    making.await.unwrap_or_else(|error| match error.try_into_panic() {
+        // A fault of our own is not to pass for one of the engine's.
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => Err(EngineError::Broken { doing: "make a container", message: error.to_string() }),
+    })
 }
 
 async fn make_whole(
@@ -101,8 +128,16 @@ async fn make_whole(
 ) -> Result<Lease, EngineError> {
     let id = engine.create(&spec).await?;
     let presence = Some(presence);
-    let container = Container { engine: Arc::clone(&engine), id, janitor, overstay: None, presence };
-    let attached = engine.start(&container.id).await?;
+    let seen = Arc::default();
+    let container = Container { engine: Arc::clone(&engine), id, janitor, overstay: None, presence, seen };
+    let attached = match engine.start(&container.id).await {
+        // Each engine has its own words for a container that is just being removed.
+        Err(error @ EngineError::Refused { .. }) => {
+            let gone = container.exit().await == Err(EngineError::NoContainer);
+            return Err(if gone { EngineError::NoContainer } else { error });
+        }
+        attached => attached?,
+    };
     debug!(container = %container.id, "made a container");
     Ok(Lease { container, attached })
 }

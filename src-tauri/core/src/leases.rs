@@ -6,7 +6,7 @@ use crate::engine::{ContainerSpec, Engine, EngineError, ImageInfo, InstanceId};
 use crate::janitor::Janitor;
 use crate::lease::{Lease, make};
 use crate::pool::Pool;
-use crate::run::RunSpec;
+use crate::run::{RunId, RunSpec};
 use crate::traffic::Busy;
 
 /// Hands out leases.
@@ -48,7 +48,8 @@ impl Leases {
             language: run.language,
             limits: run.limits,
             instance: self.instance.clone(),
-            run: run.id,
+            // One of its own: a run may need a second container while the engine still removes the first, and its name.
+            run: RunId::generate(),
         };
         make(Arc::clone(engine), spec, self.janitor.clone()).await
     }

@@ -35,6 +35,7 @@ pub mod supervisor;
 pub mod tap;
 pub mod text;
 pub mod time;
+pub mod title;
 pub mod traffic;
 pub mod visitors;
 pub mod wall_check;

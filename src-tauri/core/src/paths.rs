@@ -115,6 +115,11 @@ impl Paths {
         self.data.join("service.pid")
     }
 
+    /// There once the owner was told that the service goes on when the app's window is closed.
+    pub fn told_of_closing_file(&self) -> PathBuf {
+        self.data.join("told-of-closing")
+    }
+
     /// The data folder's own id.
     pub fn home_file(&self) -> PathBuf {
         self.data.join("home-id")

@@ -101,8 +101,19 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         taken
     }
 
+    /// In no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.turns.iter().flat_map(|client| &self.waiting[client])
+    }
+
+    /// In the order in which they are served, if all are ready.
+    pub fn in_turn(&self) -> Vec<&T> {
+        let mut clients: Vec<_> = self.turns.iter().map(|client| self.waiting[client].iter()).collect();
+        let mut all = Vec::with_capacity(self.len);
+        while !clients.is_empty() {
+            clients.retain_mut(|items| items.next().map(|item| all.push(item)).is_some());
+        }
+        all
     }
 
     fn queue_of(&mut self, client: K) -> &mut VecDeque<T> {
@@ -141,6 +152,8 @@ mod tests {
     #[test]
     fn clients_take_turns_however_much_one_of_them_asks() {
         let mut queue = queue(&[(A, "a1"), (A, "a2"), (A, "a3"), (B, "b1"), (C, "c1"), (C, "c2")]);
+        let foretold: Vec<_> = queue.in_turn().into_iter().copied().collect();
+        assert_eq!(foretold, ["a1", "b1", "c1", "a2", "c2", "a3"]);
         assert_eq!(drain(&mut queue), ["a1", "b1", "c1", "a2", "c2", "a3"]);
         assert!(queue.is_empty());
     }

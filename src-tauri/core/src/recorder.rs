@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use tracing::error;
 
-use crate::history::{History, RunRecord};
+use crate::error::RunError;
+use crate::history::{History, RunRecord, Trouble};
 use crate::settings::Settings;
 use crate::supervisor::{Record, Recorder};
 
@@ -16,12 +16,31 @@ pub struct HistoryRecorder {
 
 #[async_trait]
 impl Recorder for HistoryRecorder {
-    async fn record(&self, record: Record<'_>) {
+    async fn ready(&self) -> Result<(), RunError> {
+        if !self.settings.borrow().history.required {
+            return Ok(());
+        }
+        self.history.ready().await.map_err(|trouble| refusal(&trouble))
+    }
+
+    async fn record(&self, record: Record<'_>) -> bool {
         let keep = self.settings.borrow().history.keep;
         let Record { spec, client, asked, result } = record;
-        // A full disk must not keep an agent from its result; the owner reads of it in the log.
-        if let Err(error) = self.history.record(RunRecord::of(spec, client, asked, result, keep)).await {
-            error!(run = %spec.id, %error, "a run could not be written into the history");
+        // It did not run, and that it could not be recorded is why.
+        if let Err(RunError::History { .. }) = result {
+            return false;
         }
+        // A full disk must not keep an agent from its result; the history tells the owner.
+        self.history.record(RunRecord::of(spec, client, asked, result, keep)).await.is_ok()
     }
+}
+
+fn refusal(trouble: &Trouble) -> RunError {
+    let message =
+        format!("The run was not started: {}, and the owner wants every run on record.", trouble.why.sentence());
+    let hint = format!(
+        "{} Or the owner lets runs start that cannot be recorded: `history.required` in the settings.",
+        trouble.why.hint()
+    );
+    RunError::History { message, hint }
 }

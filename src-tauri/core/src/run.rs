@@ -1,5 +1,7 @@
 //! The vocabulary of a run. No I/O, no engine, no wire format: what a run is, whoever asks for it and wherever it runs.
 
+mod end;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use uuid::Uuid;
 
 use crate::language::Language;
 use crate::name::FileName;
+
+pub use end::{Cancel, CutBy, EndedBy, INTERRUPTED, Interrupted};
 
 /// What one call may bring, whatever its owner allows.
 pub const MAX_CODE_BYTES: usize = 1 << 20;
@@ -271,6 +275,7 @@ pub enum SkipReason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub status: Status,
+    pub ended_by: EndedBy,
     /// 128 + signal where a signal ended the program; 137 where Sandtray killed it.
     pub exit_code: i32,
     pub stdout: Captured,
@@ -283,7 +288,8 @@ pub struct Outcome {
     pub wall: Duration,
     /// Waiting for a place, an image and a container.
     pub queued: Duration,
-    /// Peak of the whole container. None where it ended before it could say.
+    /// Peak of the whole container. Where it ended before it could say: as last seen from outside, if its figures were
+    /// read while it ran.
     pub memory_bytes: Option<u64>,
     pub cpu: Option<Duration>,
     /// How many processes the kernel killed for want of memory, whatever became of the program.
@@ -291,6 +297,8 @@ pub struct Outcome {
     /// The image that ran: `name@digest` where the digest is known.
     pub image: String,
     pub limits: Limits,
+    /// Whether the history has it.
+    pub recorded: bool,
 }
 
 impl Outcome {

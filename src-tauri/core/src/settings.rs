@@ -61,6 +61,8 @@ pub struct LimitSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct HistorySettings {
     pub keep: Keep,
+    /// Whether only runs may start that can be recorded. False: one that cannot is run and told.
+    pub required: bool,
     pub max_runs: u32,
     pub max_mb: u32,
     pub max_days: u32,
@@ -117,7 +119,7 @@ impl Default for LimitSettings {
 
 impl Default for HistorySettings {
     fn default() -> Self {
-        Self { keep: Keep::Everything, max_runs: 100_000, max_mb: 1024, max_days: 90 }
+        Self { keep: Keep::Everything, required: false, max_runs: 100_000, max_mb: 1024, max_days: 90 }
     }
 }
 

@@ -5,21 +5,22 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, EngineError, ImageInfo, walls};
+use crate::engine::{Engine, EngineError, EngineTrouble, ImageInfo, walls};
 use crate::error::RunError;
-use crate::executor::{self, Asked, Progress};
+use crate::executor::{self, Asked, Failed, Progress};
 use crate::language::Language;
 use crate::leases::Leases;
-use crate::run::{Limits, Overflow, RunId, RunSpec, Status};
-use crate::supervisor::{Proof, Unproved, WallCheck};
+use crate::run::{Cancel, CutBy, Limits, Outcome, Overflow, RunId, RunSpec, Status};
+use crate::supervisor::{Proof, Unproved, WallCheck, run_error};
 
 /// A busy machine takes a second for it.
 const PROBE_MILLIS: u64 = 20_000;
 /// The time for a whole proof, with its container. Runs that wait for that image wait no longer; others do not wait at
 /// all.
 const PROOF_BUDGET: Duration = Duration::from_secs(45);
+/// Containers that a proof may lose to somebody who removes them; the last one's loss is told.
+const TRIES: u32 = 3;
 
 #[derive(Debug)]
 pub struct Probe;
@@ -48,21 +49,14 @@ async fn prove(
     limits: &Limits,
 ) -> Result<Proof, Unproved> {
     let spec = spec(limits);
-    let lease = leases.make(engine, image, &spec).await.map_err(|error| match error {
-        EngineError::Unavailable(trouble) => Unproved::Failed(RunError::Engine(trouble)),
-        EngineError::Refused { message, .. } => {
-            Unproved::Missing(format!("it refuses to set them all up ({})", shortened(&message)))
+    let mut tries = 1;
+    let outcome = loop {
+        match probe(engine, image, leases, &spec).await? {
+            Some(outcome) => break outcome,
+            None if tries < TRIES => tries += 1,
+            None => return Err(Unproved::Failed(RunError::ContainerRemoved)),
         }
-        error @ (EngineError::NoImage
-        | EngineError::NoContainer
-        | EngineError::DeclaresVolumes
-        | EngineError::Broken { .. }) => failed(error.to_string()),
-    })?;
-    let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
-    let cancel = CancellationToken::new();
-    let outcome = executor::execute(lease, &spec, image.id.clone(), asked, &mut Progress::default(), &cancel)
-        .await
-        .map_err(Unproved::Failed)?;
+    };
     if matches!(outcome.status, Status::Timeout | Status::OutOfMemory) {
         // This concerns the machine, or a memory limit too low for a shell, and not a wall.
         return Err(failed(format!("the probe that looks at the engine's walls ended with {}", outcome.status)));
@@ -78,6 +72,36 @@ async fn prove(
     match walls::missing(&seen, &spec.limits) {
         walls if walls.is_empty() => Ok(Proof { launcher: walls::launcher(&seen) }),
         walls => Err(Unproved::Missing(walls.join("; "))),
+    }
+}
+
+/// `None` where somebody ended its container: that says nothing of the walls.
+async fn probe(
+    engine: &Arc<dyn Engine>,
+    image: &ImageInfo,
+    leases: &Leases,
+    spec: &RunSpec,
+) -> Result<Option<Outcome>, Unproved> {
+    let lease = match leases.make(engine, image, spec).await {
+        Ok(lease) => lease,
+        Err(EngineError::NoContainer) => return Ok(None),
+        Err(EngineError::NoImage) => return Err(Unproved::NoImage),
+        Err(EngineError::Refused { message, .. }) => {
+            let why = format!("it refuses to set them all up ({})", shortened(&message));
+            return Err(Unproved::Missing(why));
+        }
+        Err(error) => return Err(Unproved::Failed(run_error(&error, engine.endpoint()))),
+    };
+    let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
+    let (mut progress, cancel) = (Progress::default(), Cancel::default());
+    match executor::execute(lease, spec, image.id.clone(), asked, &mut progress, &cancel).await {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err(Failed::Run(RunError::Interrupted(cut))) if cut.by == CutBy::Engine => {
+            let endpoint = engine.endpoint().clone();
+            Err(Unproved::Failed(RunError::Engine(EngineTrouble::NotAnswering { endpoint })))
+        }
+        Err(Failed::Lost | Failed::Run(RunError::Interrupted(_))) => Ok(None),
+        Err(Failed::Run(error)) => Err(Unproved::Failed(error)),
     }
 }
 

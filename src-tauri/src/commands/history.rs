@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use sandtray_core::error::RunError;
-use sandtray_core::history::{self as core, Body, FileOut, MAX_PAGE, RunRecord};
+use sandtray_core::history::{self as core, Cursor, FileIn, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
-use sandtray_core::protocol::request::{GivenLimits, RunRequest};
-use sandtray_core::run::{Overflow, RunId};
+use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
+use sandtray_core::run::{Limits, Overflow, RunId, Status};
 use sandtray_core::supervisor::Progress;
-use sandtray_core::time::to_millis;
+use sandtray_core::time::{from_millis, to_millis};
 
 use super::agents::owner;
 use super::{Answer, run_id};
@@ -24,21 +25,27 @@ use crate::dto::{detail, present};
 use crate::link::ReturnedFile;
 use crate::thumbnail::Want;
 
+/// Of a run whose program was given up for want of disk.
+pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was given up when the disk was full.";
 /// What is refused is refused by then; a run that still waits is on its way.
 const REFUSAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
-    let HistoryFilter { before, limit, language, status, client, program, text } = filter;
+    let HistoryFilter { before, limit, language, status, client, program, text, from_ms, until_ms } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
-    let query = core::HistoryQuery { before, limit: limit as usize, language, status, client, program, text };
+    let [from, until] = [from_ms, until_ms].map(|at| at.map(|at| Cursor::before(from_millis(at))));
+    let limit = limit as usize;
+    let query = core::HistoryQuery { before, limit, language, status, client, program, text, from, until };
     let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
 }
 
 pub(super) async fn history_run(app: &App, run: &str) -> Answer<view::RunRecord> {
-    Ok(detail::detail(record(&app.desk.here()?, run_id(run)?).await?))
+    let record = record(&app.desk.here()?, run_id(run)?).await?;
+    let not_again = request(&record).err().map(|error| error.message);
+    Ok(detail::detail(record, not_again))
 }
 
 /// Newest first.
@@ -70,10 +77,10 @@ pub(super) async fn history_stats(app: &App) -> Answer<core::Stats> {
     Ok(app.desk.here()?.history.stats().await?)
 }
 
-/// The same program under the limits that hold now. Returns once it waits or runs.
+/// The same run once more, under its own limits as far as the owner's allow them today. Returns once it waits or runs.
 pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let here = app.desk.here()?;
-    let request = request(record(&here, run_id(run)?).await?)?;
+    let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
     let supervisor = here.supervisor.clone();
@@ -86,103 +93,131 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
 }
 
 /// For the window, which asks its owner where to put it.
-pub(super) async fn returned_file(app: &App, run: &str, name: &str) -> Answer<ReturnedFile> {
-    let file = returned(record(&app.desk.here()?, run_id(run)?).await?, name)?;
-    Ok(ReturnedFile { base64: STANDARD.encode(&file.bytes) })
+pub(super) async fn returned_file(app: &App, run: &str, side: Side) -> Answer<ReturnedFile> {
+    let here = app.desk.here()?;
+    let bytes = kept(&here, run_id(run)?, side).await?;
+    Ok(ReturnedFile { base64: STANDARD.encode(&bytes) })
 }
 
-pub(super) async fn history_picture(app: &App, run: &str, name: &str, pixels: bool) -> Answer<PictureView> {
+pub(super) async fn history_picture(app: &App, run: &str, side: Side, pixels: bool) -> Answer<PictureView> {
     let (here, run) = (app.desk.here()?, run_id(run)?);
-    let file = async { Ok(returned(record(&here, run).await?, name)?.bytes) };
-    app.studio.picture(file, if pixels { Want::Pixels } else { Want::Size }).await
+    app.studio.picture(kept(&here, run, side), if pixels { Want::Pixels } else { Want::Size }).await
 }
 
-/// What came back from the run under this name.
-fn returned(record: RunRecord, name: &str) -> Answer<FileOut> {
-    let files = record.body.unwrap_or_default().files_out;
-    files
-        .into_iter()
-        .find(|file| file.name == name)
-        .ok_or_else(|| CommandError::new("no_such_file", "That file is gone."))
+async fn kept(here: &Here, run: RunId, side: Side) -> Answer<Bytes> {
+    let file = here.history.file(run, side).await?;
+    file.ok_or_else(|| CommandError::new("no_such_file", "That file is gone."))
 }
 
 async fn record(here: &Arc<Here>, run: RunId) -> Answer<RunRecord> {
     here.history.get(run).await?.ok_or_else(CommandError::no_such_run)
 }
 
-/// The history keeps what a run can be read by. What its agent sent beside the program it does not keep.
-fn request(record: RunRecord) -> Answer<RunRequest> {
+/// The same program with the same inputs, limits and overflow; or why that cannot be.
+fn request(record: &RunRecord) -> Answer<RunRequest> {
     let RunRecord { row, body } = record;
-    let cannot = |why: &str| CommandError::new("cannot_run_again", format!("It cannot be run again: {why}."));
-    let Some(Body { code, files_in, .. }) = body else {
-        return Err(cannot("its program was not kept"));
+    let cannot = |why: &str| CommandError::new("cannot_run_again", format!("It can\u{2019}t be run again: {why}."));
+    let Some(body) = body else {
+        let given_up = CommandError::new("cannot_run_again", GIVEN_UP);
+        return Err(if row.given_up { given_up } else { cannot("its program was not kept") });
     };
-    if !files_in.is_empty() || row.stdin_bytes > 0 {
-        return Err(cannot("the files and the input that it was given were not kept"));
+    if !body.has_inputs() {
+        return Err(cannot("what came in with it was not kept"));
     }
     let language = row.language.parse().map_err(|_| cannot("its language is unknown"))?;
-    let code = String::from_utf8(code.into()).map_err(|_| cannot("its program is no text"))?;
+    let code = String::from_utf8(body.code.to_vec()).map_err(|_| cannot("its program is no text"))?;
+    let file = |file: &FileIn| Some(GivenFile { name: file.name.clone(), bytes: file.bytes.clone()? });
     Ok(RunRequest {
         language,
         code,
-        files: Vec::new(),
-        stdin: Default::default(),
-        limits: GivenLimits::default(),
-        overflow: Overflow::Kill,
+        files: body.files_in.iter().filter_map(file).collect(),
+        stdin: body.stdin.clone().unwrap_or_default(),
+        limits: limits(&row.limits),
+        overflow: row.overflow.unwrap_or_else(|| overflow(row)),
         stream: false,
-        label: row.label,
+        label: row.label.clone(),
     })
+}
+
+fn limits(limits: &Limits) -> GivenLimits {
+    GivenLimits {
+        seconds: Some(limits.wall().as_secs_f64()),
+        memory_mb: Some(limits.memory_bytes as f64 / f64::from(1 << 20)),
+        cpus: Some(f64::from(limits.milli_cpus) / 1000.0),
+    }
+}
+
+/// Of a run whose version did not keep it: one that printed more than was returned, and went on, was truncated.
+fn overflow(row: &RunRow) -> Overflow {
+    let more = [row.stdout, row.stderr].iter().any(|stream| stream.produced > stream.returned);
+    if more && row.status != Status::OutputLimit.as_str() { Overflow::Truncate } else { Overflow::Kill }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sandtray_core::history::FileIn;
+    use sandtray_core::history::{Body, StreamFigure};
     use sandtray_core::run::{Client, ClientId};
     use sandtray_core::settings::{Keep, Settings};
     use std::time::SystemTime;
 
-    /// As the history gives it, with this body.
-    fn kept(body: Option<Body>) -> RunRecord {
-        let request = RunRequest {
+    fn asked() -> RunRequest {
+        RunRequest {
             language: "shell".parse().unwrap(),
-            code: "echo".into(),
-            files: Vec::new(),
-            stdin: Default::default(),
-            limits: GivenLimits::default(),
-            overflow: Overflow::Kill,
+            code: "cat in".into(),
+            files: vec![GivenFile { name: "in".into(), bytes: b"a\xff".to_vec().into() }],
+            stdin: "stdin".into(),
+            limits: GivenLimits { seconds: Some(1.5), memory_mb: Some(64.0), cpus: Some(0.25) },
+            overflow: Overflow::Truncate,
             stream: false,
             label: Some("a label".into()),
-        };
-        let spec = policy::spec(request, &Settings::default().limits(), RunId::generate()).unwrap();
+        }
+    }
+
+    fn kept() -> RunRecord {
+        let spec = policy::spec(asked(), &Settings::default().limits(), RunId::generate()).unwrap();
         let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
         let error = RunError::ShuttingDown;
-        let record = RunRecord::of(&spec, &client, SystemTime::now(), Err(&error), Keep::Metrics);
-        RunRecord { body, ..record }
-    }
-
-    fn code_of<T: std::fmt::Debug>(answer: Answer<T>) -> String {
-        answer.unwrap_err().code
+        RunRecord::of(&spec, &client, SystemTime::now(), Err(&error), Keep::Everything)
     }
 
     #[test]
-    fn a_file_is_found_by_its_whole_name() {
-        let name = "plots/chart one.png";
-        let file = FileOut { name: name.into(), bytes: b"\x89PNG\0\xff".to_vec().into() };
-        let record = kept(Some(Body { files_out: vec![file], ..Body::default() }));
-        assert_eq!(returned(record, name).unwrap().bytes, b"\x89PNG\0\xff"[..]);
-        assert_eq!(code_of(returned(kept(Some(Body::default())), "gone.txt")), "no_such_file");
-        assert_eq!(code_of(returned(kept(None), "not kept.txt")), "no_such_file");
+    fn a_run_that_was_kept_whole_is_asked_for_as_it_was() {
+        assert_eq!(request(&kept()).unwrap(), asked());
     }
 
     #[test]
-    fn only_what_was_kept_whole_runs_again() {
-        let body = Body { code: "echo 1".into(), ..Body::default() };
-        let again = request(kept(Some(body.clone()))).unwrap();
-        assert_eq!((again.code.as_str(), again.label.as_deref()), ("echo 1", Some("a label")));
-        assert_eq!(code_of(request(kept(None))), "cannot_run_again");
-        let files_in = vec![FileIn { name: "a.csv".into(), size: 1 }];
-        assert_eq!(code_of(request(kept(Some(Body { files_in, ..body.clone() })))), "cannot_run_again");
-        assert_eq!(code_of(request(kept(Some(Body { code: b"\xff".to_vec().into(), ..body })))), "cannot_run_again");
+    fn what_was_not_kept_whole_says_why_it_cannot_be_run_again() {
+        let why = |change: fn(&mut RunRecord)| {
+            let mut record = kept();
+            change(&mut record);
+            request(&record).unwrap_err().message
+        };
+        let body = |record: &mut RunRecord| record.body.clone().unwrap();
+        assert_eq!(why(|record| record.body = None), "It can\u{2019}t be run again: its program was not kept.");
+        let given_up = why(|record| (record.body, record.row.given_up) = (None, true));
+        assert_eq!(given_up, "It can\u{2019}t be run again: its program was given up when the disk was full.");
+        for change in [
+            |record: &mut RunRecord| record.body.as_mut().unwrap().stdin = None,
+            |record: &mut RunRecord| record.body.as_mut().unwrap().files_in[0].bytes = None,
+        ] {
+            assert_eq!(why(change), "It can\u{2019}t be run again: what came in with it was not kept.");
+        }
+        let no_text = Body { code: b"\xff".to_vec().into(), ..body(&mut kept()) };
+        assert!(request(&RunRecord { body: Some(no_text), ..kept() }).is_err());
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_version_overflows_as_it_did() {
+        let overflow = |produced, status: &str| {
+            let mut record = kept();
+            record.row.overflow = None;
+            record.row.stdout = StreamFigure { produced, returned: 10 };
+            record.row.status = status.into();
+            request(&record).unwrap().overflow
+        };
+        assert_eq!(overflow(10, "ok"), Overflow::Kill);
+        assert_eq!(overflow(11, "ok"), Overflow::Truncate);
+        assert_eq!(overflow(11, "output_limit"), Overflow::Kill);
     }
 }

@@ -18,8 +18,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::app::App;
 use crate::clipboard;
 use crate::dto::error::CommandError;
-use crate::dto::history::HistoryFilter;
-use crate::link::ChannelId;
+use crate::dto::history::{FileSide, HistoryFilter};
+use crate::dto::trouble::Link;
+use crate::link::{ChannelId, ToWindow};
+use crate::remedy::links;
 use crate::views::WatchId;
 use crate::window::Page;
 
@@ -79,6 +81,8 @@ pub(crate) enum Request {
         name: String,
         /// `false`: only the size is asked for.
         pixels: bool,
+        #[serde(default)]
+        side: FileSide,
     },
     HistoryDelete {
         run_id: String,
@@ -92,6 +96,8 @@ pub(crate) enum Request {
     ReturnedFile {
         run_id: String,
         name: String,
+        #[serde(default)]
+        side: FileSide,
     },
     Agents {},
     /// Hello world in this language; what comes of it is told on the channel.
@@ -102,6 +108,13 @@ pub(crate) enum Request {
     CopyText {
         text: String,
     },
+    /// In the owner's browser.
+    OpenLink {
+        link: Link,
+    },
+    /// The owner has read what closing means.
+    CloseWindow {},
+    Quit {},
     Settings {},
     ApplySettings {
         settings: Box<Settings>,
@@ -137,17 +150,28 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
         Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
         Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),
-        Request::HistoryPicture { run_id, name, pixels } => {
-            written(history::history_picture(app, &run_id, &name, pixels).await?)
+        Request::HistoryPicture { run_id, name, pixels, side } => {
+            written(history::history_picture(app, &run_id, side.named(&name), pixels).await?)
         }
         Request::HistoryDelete { run_id } => written(history::history_delete(app, &run_id).await?),
         Request::HistoryClear {} => written(history::history_clear(app).await?),
         Request::HistoryStats {} => written(history::history_stats(app).await?),
         Request::RunAgain { run_id } => written(history::run_again(app, &run_id).await?),
-        Request::ReturnedFile { run_id, name } => written(history::returned_file(app, &run_id, &name).await?),
+        Request::ReturnedFile { run_id, name, side } => {
+            written(history::returned_file(app, &run_id, side.named(&name)).await?)
+        }
         Request::Agents {} => written(agents::agents(app).await?),
         Request::TryIt { language, channel } => written(agents::try_it(app, language, page.channel(channel)).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
+        Request::OpenLink { link } => written(links::open(link).await?),
+        Request::CloseWindow {} => {
+            app.closing.was_told();
+            written(page.send(&ToWindow::Close).await?)
+        }
+        Request::Quit {} => {
+            app.desk.quit.cancel();
+            written(())
+        }
         Request::Settings {} => written(settings::settings(app)?),
         Request::ApplySettings { settings } => written(settings::apply_settings(app, *settings).await?),
     }

@@ -72,7 +72,11 @@ async fn tell_runs(app: &App, channel: &Channel, over: &CancellationToken) {
             let mut events = here.supervisor.events();
             loop {
                 let run = match events.recv().await {
-                    Ok(Event::RunFinished { run_id, .. } | Event::RunRefused { run_id, .. }) => run_id,
+                    Ok(
+                        Event::RunFinished { run_id, .. }
+                        | Event::RunCutOff { run_id, .. }
+                        | Event::RunRefused { run_id, .. },
+                    ) => run_id,
                     Ok(
                         Event::EnabledChanged { .. }
                         | Event::EngineChanged { .. }

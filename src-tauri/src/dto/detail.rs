@@ -3,9 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use sandtray_core::history::{self, FileOut};
 
-use super::history::{FileView, Piece, Preview, RunBody, RunRecord};
+use super::history::{FileView, InputView, Piece, Preview, RunBody, RunRecord};
 use super::present;
 use crate::thumbnail::Kind;
 
@@ -14,19 +15,20 @@ const MAX_PIECE: usize = 1 << 20;
 /// Of all previews of one run together, as they are written to the window; files after that are listed without one.
 const MAX_PREVIEWS: usize = 16 << 20;
 
-pub fn detail(record: history::RunRecord) -> RunRecord {
+pub fn detail(record: history::RunRecord, not_again: Option<String>) -> RunRecord {
     let history::RunRecord { row, body } = record;
-    RunRecord { run: present::row(row), body: body.map(self::body) }
+    let stdin_bytes = row.stdin_bytes;
+    RunRecord { run: present::row(row), body: body.map(|body| self::body(body, stdin_bytes)), not_again }
 }
 
-fn body(body: history::Body) -> RunBody {
+fn body(body: history::Body, stdin_bytes: u64) -> RunBody {
     let mut room = MAX_PREVIEWS;
     RunBody {
+        inputs: inputs(&body, stdin_bytes, &mut room),
         code: piece(&body.code),
         stdout: piece(&body.stdout),
         stderr: piece(&body.stderr),
         files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
-        files_in: body.files_in,
         skipped_files: body.skipped_files,
         left_behind: body.left_behind,
     }
@@ -41,20 +43,37 @@ fn piece(bytes: &[u8]) -> Piece {
     Piece { text: text.into_owned(), base64, cut }
 }
 
+fn inputs(body: &history::Body, stdin_bytes: u64, room: &mut usize) -> Vec<InputView> {
+    let mut input = |name: Option<&str>, size, bytes: Option<&Bytes>| InputView {
+        name: name.map(str::to_owned),
+        size,
+        kept: bytes.is_some(),
+        preview: bytes.map_or(Preview::None, |bytes| fitting(name.unwrap_or_default(), bytes, room)),
+    };
+    let stdin = (stdin_bytes > 0).then(|| input(None, stdin_bytes, body.stdin.as_ref()));
+    let files = body.files_in.iter().map(|file| input(Some(&file.name), file.size, file.bytes.as_ref()));
+    stdin.into_iter().chain(files).collect()
+}
+
 fn file(file: &FileOut, room: &mut usize) -> FileView {
-    let shown = preview(&file.name, &file.bytes);
+    let preview = fitting(&file.name, &file.bytes, room);
+    FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+}
+
+/// None once the room for previews is used up.
+fn fitting(name: &str, bytes: &[u8], room: &mut usize) -> Preview {
+    let shown = preview(name, bytes);
     let size = match &shown {
         Preview::Text { text, .. } | Preview::Csv { text, .. } => written(text),
         Preview::Picture | Preview::None => 0,
     };
-    let preview = match room.checked_sub(size) {
+    match room.checked_sub(size) {
         Some(rest) => {
             *room = rest;
             shown
         }
         None => Preview::None,
-    };
-    FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
+    }
 }
 
 /// How many bytes it takes in JSON: up to six for one that is not to be seen.
@@ -102,6 +121,7 @@ impl Utf8Verdict for Result<&str, std::str::Utf8Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandtray_core::history::FileIn;
 
     #[test]
     fn what_is_no_text_comes_twice_and_text_once() {
@@ -143,10 +163,36 @@ mod tests {
     fn a_runs_page_fits_the_line_to_the_window() {
         let worst = vec![1; MAX_PIECE + 1];
         let files_out = (0..64).map(|n| FileOut { name: format!("{n}.txt"), bytes: worst.clone().into() }).collect();
-        let (code, stdout, stderr) = (worst.clone().into(), worst.clone().into(), worst.into());
-        let body = body(history::Body { code, stdout, stderr, files_out, ..history::Body::default() });
+        let given = |n| FileIn { name: format!("{n}.txt"), size: 1, bytes: Some(worst.clone().into()) };
+        let files_in = (0..64).map(given).collect();
+        let stdin = Some(worst.clone().into());
+        let (code, stdout, stderr) = (worst.clone().into(), worst.clone().into(), worst.clone().into());
+        let body = history::Body { code, stdin, stdout, stderr, files_in, files_out, ..history::Body::default() };
+        let body = super::body(body, 1);
         let length = serde_json::to_vec(&body).unwrap().len();
         assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
+    }
+
+    #[test]
+    fn inputs_are_shown_as_files_are_and_those_that_were_not_kept_say_so() {
+        let files_in = vec![
+            FileIn { name: "a.csv".into(), size: 4, bytes: Some("a,b\n".into()) },
+            FileIn { name: "old".into(), size: 7, bytes: None },
+        ];
+        let body = history::Body { stdin: Some("in".into()), files_in, ..history::Body::default() };
+        let input =
+            |name: Option<&str>, size, kept, preview| InputView { name: name.map(str::to_owned), size, kept, preview };
+        assert_eq!(
+            super::body(body.clone(), 2).inputs,
+            [
+                input(None, 2, true, Preview::Text { text: "in".into(), cut: false }),
+                input(Some("a.csv"), 4, true, Preview::Csv { text: "a,b\n".into(), cut: false }),
+                input(Some("old"), 7, false, Preview::None),
+            ]
+        );
+        let body = history::Body { stdin: None, files_in: Vec::new(), ..body };
+        assert_eq!(super::body(body.clone(), 2).inputs, [input(None, 2, false, Preview::None)]);
+        assert_eq!(super::body(body, 0).inputs, []);
     }
 
     #[test]

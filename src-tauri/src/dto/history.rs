@@ -1,6 +1,6 @@
 //! Runs that are over, as the list and a run's page show them.
 
-use sandtray_core::history::{FileFigure, FileIn, StreamFigure};
+use sandtray_core::history::{FileFigure, Side, StreamFigure};
 use sandtray_core::run::SkippedFile;
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +25,16 @@ pub struct HistoryFilter {
     /// The file name of its program.
     #[cfg_attr(test, ts(optional))]
     pub program: Option<String>,
-    /// Words that must all start somewhere in the label, the client's name or the beginning of the code.
+    /// Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
+    /// or of the inputs.
     #[cfg_attr(test, ts(optional))]
     pub text: Option<String>,
+    /// Milliseconds since 1970: asked for then or later.
+    #[cfg_attr(test, ts(optional))]
+    pub from_ms: Option<u64>,
+    /// And before this.
+    #[cfg_attr(test, ts(optional))]
+    pub until_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,11 +57,18 @@ pub struct RunRow {
     pub client_program: Option<String>,
     pub language: String,
     pub label: Option<String>,
-    /// `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, or the code of the error where the run did
-    /// not happen.
+    /// What it is called without one.
+    pub title: Option<String>,
+    /// `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, `interrupted`, or the code of the error
+    /// where the run did not happen.
     pub status: String,
-    /// The sentence of that error.
+    /// `program`, `limit`, `client`, `client_left`, `owner`, `switch`, `shutdown`; of an interrupted run `engine`,
+    /// `outside`, `unknown`. Absent where it did not happen, and for runs of earlier versions.
+    pub ended_by: Option<String>,
+    /// The sentence of the error where the run did not happen.
     pub error: Option<String>,
+    /// The sentence of a run that was cut off.
+    pub cut_off: Option<String>,
     pub exit_code: Option<i32>,
     /// Wall time of the program.
     pub seconds: Option<f64>,
@@ -74,6 +88,8 @@ pub struct RunRow {
     /// With its digest where that is known; empty where the run did not happen.
     pub image: String,
     pub limits: RunLimits,
+    /// Its program, inputs and output were given up for want of disk.
+    pub given_up: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -92,8 +108,12 @@ pub struct RunLimits {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RunRecord {
     pub run: RunRow,
-    /// Absent where the owner keeps metrics only.
+    /// Absent where the owner keeps metrics only, or the disk had no room.
     pub body: Option<RunBody>,
+    /// Why it cannot be run again as it was, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub not_again: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -103,7 +123,8 @@ pub struct RunBody {
     pub stdout: Piece,
     pub stderr: Piece,
     pub files: Vec<FileView>,
-    pub files_in: Vec<FileIn>,
+    /// Standard input first, if there was any.
+    pub inputs: Vec<InputView>,
     pub skipped_files: Vec<SkippedFile>,
     pub left_behind: Vec<String>,
 }
@@ -128,6 +149,41 @@ pub struct FileView {
     pub name: String,
     pub size: u64,
     pub preview: Preview,
+}
+
+/// What came in with the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct InputView {
+    /// `null`: standard input.
+    pub name: Option<String>,
+    pub size: u64,
+    /// `false` in runs of versions that kept no inputs.
+    pub kept: bool,
+    pub preview: Preview,
+}
+
+/// Where a file of a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum FileSide {
+    /// It came back.
+    #[default]
+    Out,
+    /// It came in.
+    In,
+    Stdin,
+}
+
+impl FileSide {
+    pub fn named(self, name: &str) -> Side {
+        match self {
+            Self::Out => Side::Out(name.into()),
+            Self::In => Side::In(name.into()),
+            Self::Stdin => Side::Stdin,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,6 +9,7 @@ pub mod live;
 pub mod picture;
 pub mod present;
 pub mod snapshot;
+pub mod trouble;
 
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,9 @@ use sandtray_core::time::to_millis;
 
 use super::history::{RunLimits, RunRow};
 use super::snapshot::{
-    EndpointView, EngineFacts, EngineView, ImageStateView, ImageView, LiveRunView, TroubleKind, TroubleView,
+    EndpointView, EngineFacts, EngineView, HistoryTroubleView, ImageStateView, ImageView, LiveRunView,
 };
+use crate::remedy::{self, system::System};
 
 pub fn engine(state: &EngineState) -> EngineView {
     match state {
@@ -25,7 +26,7 @@ pub fn engine(state: &EngineState) -> EngineView {
             cpus: info.cpus,
             memory_bytes: info.memory_bytes,
         }),
-        EngineState::Trouble(trouble) => EngineView::Trouble(self::trouble(trouble)),
+        EngineState::Trouble(trouble) => EngineView::Trouble(remedy::view(trouble, System::here())),
     }
 }
 
@@ -35,27 +36,6 @@ pub fn warning(state: &EngineState) -> Option<String> {
         EngineState::Ready(info) => info.endpoint.warning(),
         EngineState::Checking | EngineState::Trouble(_) => None,
     }
-}
-
-fn trouble(trouble: &engine::EngineTrouble) -> TroubleView {
-    let mut shown = TroubleView {
-        trouble: TroubleKind::Absent,
-        summary: trouble.summary(),
-        reason: trouble.reason().map(str::to_owned),
-        hint: trouble.hint_beside_command(),
-        command_to_copy: trouble.command().map(str::to_owned),
-        endpoint: trouble.endpoint().map(endpoint),
-        looked_at: Vec::new(),
-    };
-    match trouble {
-        engine::EngineTrouble::Absent { looked_at } => shown.looked_at.clone_from(looked_at),
-        engine::EngineTrouble::NotRunning { .. } => shown.trouble = TroubleKind::NotRunning,
-        engine::EngineTrouble::PermissionDenied { .. } => shown.trouble = TroubleKind::PermissionDenied,
-        engine::EngineTrouble::NotAnswering { .. } => shown.trouble = TroubleKind::NotAnswering,
-        engine::EngineTrouble::Unusable { .. } => shown.trouble = TroubleKind::Unusable,
-        engine::EngineTrouble::WallMissing { .. } => shown.trouble = TroubleKind::WallMissing,
-    }
-    shown
 }
 
 fn endpoint(endpoint: &engine::Endpoint) -> EndpointView {
@@ -104,6 +84,21 @@ fn walled_off(wall: &str) -> ImageStateView {
     }
 }
 
+/// While runs cannot be recorded, or not whole.
+pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
+    let what = if trouble.records { "old output is given up" } else { "runs aren\u{2019}t recorded" };
+    let short = match &trouble.why {
+        history::Why::DiskFull => format!("Disk full: {what}"),
+        history::Why::NotUsable { .. } => "The history can\u{2019}t be written".into(),
+    };
+    HistoryTroubleView {
+        short,
+        message: trouble.to_string(),
+        hint: trouble.why.hint().into(),
+        records: trouble.records,
+    }
+}
+
 pub fn live(run: &event::LiveRun) -> LiveRunView {
     LiveRunView {
         run_id: run.run_id.to_string(),
@@ -111,13 +106,16 @@ pub fn live(run: &event::LiveRun) -> LiveRunView {
         client: run.client.clone(),
         program: run.program.clone(),
         label: run.label.clone(),
+        title: run.title.clone(),
         started_ms: to_millis(run.since),
         limit_seconds: run.limit_seconds,
+        waiting: run.waiting,
     }
 }
 
 pub fn row(row: history::RunRow) -> RunRow {
     let seconds = |time: Option<std::time::Duration>| time.map(|time| time.as_secs_f64());
+    let (error, cut_off) = if row.happened() { (None, row.error) } else { (row.error, None) };
     RunRow {
         run_id: row.run_id.to_string(),
         at_ms: to_millis(row.queued_at),
@@ -126,8 +124,11 @@ pub fn row(row: history::RunRow) -> RunRow {
         client_program: row.client_program,
         language: row.language,
         label: row.label,
+        title: row.title,
         status: row.status,
-        error: row.error,
+        ended_by: row.ended_by,
+        error,
+        cut_off,
         exit_code: row.exit_code,
         seconds: seconds(row.wall),
         queued_seconds: seconds(row.queued),
@@ -144,6 +145,7 @@ pub fn row(row: history::RunRow) -> RunRow {
         skipped_files: row.skipped_files,
         image: row.image,
         limits: limits(&row.limits),
+        given_up: row.given_up,
     }
 }
 
@@ -162,7 +164,10 @@ fn limits(limits: &Limits) -> RunLimits {
 mod tests {
     use super::*;
     use sandtray_core::engine::{ImageInfo, PullError};
+    use sandtray_core::error::RunError;
     use sandtray_core::language::Language;
+    use sandtray_core::run::{Captured, Client, ClientId, CutBy, Interrupted, RunId};
+    use sandtray_core::settings::Keep;
 
     fn shown(state: event::ImageState) -> ImageStateView {
         image_view(&status(state)).state
@@ -222,6 +227,44 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_was_cut_off_happened_and_one_that_was_refused_did_not() {
+        let request = sandtray_core::protocol::request::RunRequest {
+            language: Language::Shell,
+            code: "echo".into(),
+            files: Vec::new(),
+            stdin: Default::default(),
+            limits: Default::default(),
+            overflow: Default::default(),
+            stream: false,
+            label: None,
+        };
+        let owner = sandtray_core::settings::Settings::default().limits();
+        let spec = sandtray_core::policy::spec(request, &owner, RunId::generate()).unwrap();
+        let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
+        let shown = |error: RunError| {
+            let now = std::time::SystemTime::now();
+            row(history::RunRecord::of(&spec, &client, now, Err(&error), Keep::Metrics).row)
+        };
+        let cut = shown(RunError::Interrupted(Box::new(Interrupted {
+            run: spec.id,
+            by: CutBy::Engine,
+            engine: "Docker",
+            wall: std::time::Duration::from_millis(3700),
+            queued: std::time::Duration::ZERO,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            memory_bytes: None,
+            cpu: None,
+            image: String::new(),
+            limits: spec.limits,
+        })));
+        assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
+        assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));
+        let refused = shown(RunError::ShuttingDown);
+        assert_eq!((refused.error.as_deref(), refused.cut_off), (Some("Sandtray is shutting down."), None));
+    }
+
+    #[test]
     fn preparing_is_told_from_pulling() {
         let figure = event::PullFigure { fraction: 0.5, downloaded_bytes: 1, total_bytes: 2, preparing: false };
         assert!(matches!(shown(event::ImageState::Pulling(figure)), ImageStateView::Pulling { .. }));
@@ -236,18 +279,5 @@ mod tests {
         };
         assert_eq!(message, "The disk is full.");
         assert!(hint.starts_with("Free some disk space"));
-    }
-
-    #[test]
-    fn permission_denied_comes_with_the_command_that_mends_it() {
-        let endpoint =
-            engine::Endpoint { url: "unix:///var/run/docker.sock".into(), found: "the default socket".into() };
-        let state = EngineState::Trouble(engine::EngineTrouble::PermissionDenied { endpoint });
-        let EngineView::Trouble(shown) = super::engine(&state) else { panic!("it is trouble") };
-        assert_eq!(shown.trouble, TroubleKind::PermissionDenied);
-        if cfg!(target_os = "linux") {
-            assert_eq!(shown.command_to_copy.as_deref(), Some("sudo usermod -aG docker \"$USER\""));
-        }
-        assert!(shown.hint.contains("with this command, then log out and in again"));
     }
 }

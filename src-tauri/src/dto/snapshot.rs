@@ -1,9 +1,11 @@
 //! Everything that the window and the tray show of the present moment, in one piece.
 
+use sandtray_core::event::Waiting;
 use sandtray_core::language::Language;
 use serde::Serialize;
 
 use super::history::RunRow;
+use super::trouble::TroubleView;
 
 /// What a window hears between opening and closing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,12 +48,28 @@ pub struct OwnerSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub turned_on_ms: Option<u64>,
+    /// While runs cannot be recorded, or not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub history_trouble: Option<HistoryTroubleView>,
     /// Files that were set aside, and the like.
     pub notices: Vec<String>,
     /// Where agents connect.
     pub socket: String,
     /// Another number after each coming and going of an agent: the list of them is to be read anew.
     pub visits: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HistoryTroubleView {
+    /// A few words: "Disk full: runs aren't recorded".
+    pub short: String,
+    /// How many runs it has cost, and why.
+    pub message: String,
+    pub hint: String,
+    /// Whether the next run will be recorded, as far as is known.
+    pub records: bool,
 }
 
 /// Whether this app is the one that runs things.
@@ -101,40 +119,6 @@ pub struct EndpointView {
     pub url: String,
     /// "the default socket", "DOCKER_HOST", "Colima".
     pub found: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub struct TroubleView {
-    pub trouble: TroubleKind,
-    /// What is wrong, in a few words without a full stop: "Docker isn't answering".
-    pub summary: String,
-    /// What the summary leaves open, where there is more to say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    pub reason: Option<String>,
-    /// What mends it. The command stands beside it.
-    pub hint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    pub command_to_copy: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    pub endpoint: Option<EndpointView>,
-    /// Where an engine was looked for in vain.
-    pub looked_at: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-#[serde(rename_all = "snake_case")]
-pub enum TroubleKind {
-    Absent,
-    NotRunning,
-    PermissionDenied,
-    NotAnswering,
-    Unusable,
-    WallMissing,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -202,9 +186,15 @@ pub struct LiveRunView {
     /// Its program, from the kernel.
     pub program: Option<String>,
     pub label: Option<String>,
+    /// What it is called without one.
+    pub title: Option<String>,
     /// Milliseconds since 1970: when the program started, or while it waits, when it was asked for.
     pub started_ms: u64,
     pub limit_seconds: f64,
+    /// What it waits for, until its program runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    pub waiting: Option<Waiting>,
 }
 
 /// Where the tray sends the window.

@@ -4,7 +4,7 @@ use super::*;
 use crate::dto::present;
 use crate::dto::snapshot::{EndpointView, EngineFacts, ImageView};
 use crate::host::blank;
-use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
+use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble, Unfit};
 use sandtray_core::language::Language;
 
 const NOW: u64 = 1_000_000;
@@ -39,9 +39,15 @@ fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
         client: client.into(),
         program: Some("node".into()),
         label: None,
+        title: None,
         started_ms: NOW - seconds * 1000,
         limit_seconds: 60.0,
+        waiting: None,
     }
+}
+
+fn waiting(id: &str, waiting: Waiting) -> LiveRunView {
+    LiveRunView { waiting: Some(waiting), ..run(id, "claude", 1) }
 }
 
 /// A menu as lines: what can be chosen stands in brackets.
@@ -107,6 +113,40 @@ fn what_runs_is_named_and_can_be_stopped() {
 }
 
 #[test]
+fn what_waits_says_for_what_and_says_it_once() {
+    let pull = Waiting::Pull { fraction: 0.469, downloaded_bytes: 1, total_bytes: 2 };
+    let state = ImageStateView::Pulling { fraction: 0.469, downloaded_bytes: 1, total_bytes: 2, bytes_per_second: 0.0 };
+    let images = vec![ImageView {
+        language: Language::Python,
+        title: "Python".into(),
+        language_version: String::new(),
+        image: String::new(),
+        pinned: false,
+        fetched: false,
+        state,
+    }];
+    let queued = vec![waiting("1", pull), waiting("2", pull)];
+    assert_menu(
+        &OwnerSnapshot { queued, images, ..here(true) },
+        &["Fetching Python: 46 %, 2 waiting", "[x] Run code in isolation", "---", "[2 waiting]", "[Stop all]"],
+    );
+    let one = |what| words(&OwnerSnapshot { queued: vec![waiting("1", what)], ..here(true) });
+    assert_eq!(one(Waiting::Preparation), "Preparing Python");
+    assert_eq!(one(Waiting::Check), "Checking Python");
+    assert_eq!(one(Waiting::Engine), "Waiting for Docker");
+    assert_eq!(one(Waiting::Turn { ahead: 0 }), "1 waiting");
+}
+
+#[test]
+fn a_run_without_a_container_yet_is_starting() {
+    let starting = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting)], ..here(true) };
+    let lines = ["1 starting", "[x] Run code in isolation", "---", "[Python for claude (the program node), starting]", "[Stop all]"];
+    assert_menu(&starting, &lines);
+    let both = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting), run("2", "claude", 3)], ..here(true) };
+    assert_eq!(words(&both), "2 running");
+}
+
+#[test]
 fn a_crowd_is_counted() {
     let running = (0..11).map(|run| self::run(&run.to_string(), "x", 0)).collect();
     let lines = read(&OwnerSnapshot { running, ..here(true) });
@@ -143,14 +183,17 @@ fn pulls_show_how_far_they_are() {
 fn trouble_is_said_in_a_few_words() {
     let at = |url: &str| Endpoint { url: url.into(), found: "the default socket".into() };
     let endpoint = at("unix:///var/run/docker.sock");
-    let (reason, wall) = ("its API is 1.38: too old.".into(), "no network".into());
+    let (reason, wall) = (String::from("its API is 1.38: too old."), "no network".into());
+    let unusable = |unfit, endpoint: Endpoint| EngineTrouble::Unusable { endpoint, unfit, reason: reason.clone() };
     for (which, words) in [
         (EngineTrouble::Absent { looked_at: vec![endpoint.url.clone()] }, "On, but Docker isn't installed"),
         (EngineTrouble::NotRunning { endpoint: endpoint.clone() }, "On, but Docker isn't running"),
         (EngineTrouble::PermissionDenied { endpoint: endpoint.clone() }, "On, but Docker isn't open to you"),
         (EngineTrouble::NotAnswering { endpoint: endpoint.clone() }, "On, but Docker isn't answering"),
         (EngineTrouble::NotAnswering { endpoint: at("tcp://127.0.0.1:2375") }, "On, but Docker isn't answering"),
-        (EngineTrouble::Unusable { endpoint: endpoint.clone(), reason }, "On, but Docker can't be used"),
+        (unusable(Unfit::TooOld, endpoint.clone()), "On, but Docker is too old"),
+        (unusable(Unfit::Ssh, at("ssh://me@host")), "On, but Docker can't be reached over SSH"),
+        (unusable(Unfit::Elsewhere, at("tcp://10.0.0.1:2375")), "On, but Docker is on another computer"),
         (
             EngineTrouble::WallMissing { endpoint, image: "python".into(), wall },
             "On, but Docker doesn't hold every wall",
@@ -176,12 +219,18 @@ fn without_a_service_of_its_own_the_switch_cannot_be_turned() {
         (ServiceView::Starting, "Starting", Icon::Off),
         (
             ServiceView::Elsewhere { message: message.clone(), hint: hint.clone() },
-            "Sandtray is running in another program",
+            "Sandtray runs in another program",
             Icon::Trouble,
         ),
-        (ServiceView::Failed { message, hint }, "Sandtray could not start", Icon::Trouble),
+        (ServiceView::Failed { message, hint }, "Sandtray couldn't start", Icon::Trouble),
     ] {
-        assert_menu(&state(service.clone()), &[words, "[ ] Run code in isolation (cannot)"]);
+        let mut lines = vec![words, "[ ] Run code in isolation (cannot)"];
+        lines.extend(&END[..1]);
+        if service != ServiceView::Starting {
+            lines.push("[Retry]");
+        }
+        lines.extend(&END[1..]);
+        assert_eq!(read(&state(service.clone())), lines);
         assert_eq!(super::icon(&state(service)), icon);
     }
 }

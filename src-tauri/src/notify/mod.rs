@@ -14,7 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::engine::EngineState;
 use sandtray_core::event::{Asker, Event};
-use sandtray_core::history::{Cursor, HistoryQuery};
+use sandtray_core::history::{Cursor, HistoryQuery, RunRow};
+use sandtray_core::language::Language;
 use sandtray_core::run::{RunId, Status};
 use sandtray_core::time::to_millis;
 use tokio::sync::broadcast::error::RecvError;
@@ -80,6 +81,8 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     app.spawn(async move {
         if !telling.gatekeeper.desktop.show(&telling, Note::from(&notice)).await {
             missed(&telling, &notice);
+        } else if notice == Notice::StaysInTray {
+            telling.closing.was_told();
         }
     });
 }
@@ -87,6 +90,9 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
 /// No notification was shown. An alarm then stays in the window and the tray until it is seen; of a new client the window
 /// tells, where it is open.
 fn missed(app: &App, notice: &Notice) {
+    if *notice == Notice::StaysInTray {
+        app.closing.say_it_in_the_window();
+    }
     if notice.is_an_alarm() {
         app.desk.turned_on(to_millis(SystemTime::now()));
     }
@@ -113,12 +119,24 @@ pub(crate) fn tell_of_no_start(why: &str) {
 /// Returns when the service is over.
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
+    let mut troubles = here.history.troubles();
+    // One of the start counts as a change.
+    troubles.mark_changed();
+    let mut told_of_history = false;
     let enabled = here.supervisor.snapshot().enabled;
     let mut watcher =
         Watcher { app, here, engine: EngineState::Checking, enabled, begun: SystemTime::now(), known: HashSet::new() };
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
+            Ok(()) = troubles.changed() => {
+                let notice = Notice::of_history(told_of_history, troubles.borrow_and_update().as_ref());
+                if let Some(notice) = notice {
+                    told_of_history = matches!(notice, Notice::HistoryLost { .. });
+                    tell(&watcher.app, notice);
+                }
+                continue;
+            }
             () = over.cancelled() => return,
         };
         match event {
@@ -154,6 +172,7 @@ impl Watcher {
             Event::PullFailed { image, error } => Some(Notice::PullFailed { image, message: error.to_string() }),
             Event::RunQueued { by, .. } => self.newcomer(by).await,
             Event::RunFinished { run_id, status } => self.killed(run_id, status).await,
+            Event::RunCutOff { run_id, .. } => self.cut_off(run_id).await,
             Event::EnabledChanged { enabled } => return self.switched(enabled),
             Event::PullProgress { .. } | Event::RunStarted { .. } | Event::RunRefused { .. } => None,
         };
@@ -195,11 +214,17 @@ impl Watcher {
     async fn killed(&self, run: RunId, status: Status) -> Option<Notice> {
         let why = Why::of(status)?;
         let row = self.here.history.row(run).await.ok()??;
-        let (run_id, program) = (run.to_string(), row.client_program);
-        let title = row
-            .language
-            .parse()
-            .map_or("A program", |language: sandtray_core::language::Language| language.recipe().title);
-        Some(Notice::RunKilled { run_id, title, client: row.client, program, why })
+        let (title, run_id) = (title(&row), run.to_string());
+        Some(Notice::RunKilled { run_id, title, client: row.client, program: row.client_program, why })
     }
+
+    async fn cut_off(&self, run: RunId) -> Option<Notice> {
+        let row = self.here.history.row(run).await.ok()??;
+        let (title, run_id) = (title(&row), run.to_string());
+        Some(Notice::RunCutOff { run_id, title, sentence: row.error?, client: row.client, program: row.client_program })
+    }
+}
+
+fn title(row: &RunRow) -> &'static str {
+    row.language.parse().map_or("A program", |language: Language| language.recipe().title)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sandtray_core::engine::EngineState;
+use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
 use crate::dto::snapshot::{Navigate, Page};
@@ -21,10 +22,15 @@ pub(crate) enum Notice {
     PullFailed { image: String, message: String },
     EngineLost { message: String, hint: String },
     EngineBack { name: String },
+    HistoryLost { message: String, hint: String },
+    HistoryBack,
     RunKilled { run_id: String, title: &'static str, client: String, program: Option<String>, why: Why },
+    RunCutOff { run_id: String, title: &'static str, client: String, program: Option<String>, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
+    StaysInTray,
+    TookOver,
     NoWindow { message: String },
     Updated,
 }
@@ -61,16 +67,32 @@ impl Notice {
         }
     }
 
+    /// Said once: when runs cease to be recorded, and when they are again.
+    pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
+        match (was_told, now) {
+            (false, Some(trouble)) if !trouble.records => {
+                Some(Self::HistoryLost { message: trouble.to_string(), hint: trouble.why.hint().into() })
+            }
+            (true, None) => Some(Self::HistoryBack),
+            (false, Some(_) | None) | (true, Some(_)) => None,
+        }
+    }
+
     pub(crate) fn title(&self) -> String {
         match self {
             Self::PullFinished { .. } => "Image ready".into(),
             Self::PullFailed { .. } => "Image not ready".into(),
             Self::EngineLost { .. } => "Programs cannot run".into(),
             Self::EngineBack { .. } => "Programs can run again".into(),
+            Self::HistoryLost { .. } => "Runs are not recorded".into(),
+            Self::HistoryBack => "Runs are recorded again".into(),
             Self::RunKilled { .. } => "Program stopped at a limit".into(),
+            Self::RunCutOff { .. } => "Program cut off".into(),
             Self::NewClient { .. } => "A new client runs code".into(),
             Self::TurnedOn => "Running code was turned on".into(),
             Self::NotSaved { .. } => "Settings were not saved".into(),
+            Self::StaysInTray => "Sandtray stays in the tray".into(),
+            Self::TookOver => "Sandtray runs in this app now".into(),
             Self::NoWindow { .. } => "The window is not there".into(),
             Self::Updated => "Sandtray was updated".into(),
         }
@@ -82,7 +104,10 @@ impl Notice {
             Self::PullFailed { image, message } => {
                 format!("{}: {}", plain(image, NAME_CHARS), plain(message, MESSAGE_CHARS))
             }
-            Self::EngineLost { message, hint } => plain(&format!("{message} {hint}"), MESSAGE_CHARS),
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => {
+                plain(&format!("{message} {hint}"), MESSAGE_CHARS)
+            }
+            Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
             Self::RunKilled { title, client, program, why, .. } => {
                 let why = match why {
@@ -92,12 +117,23 @@ impl Notice {
                 };
                 format!("{title} for {} {why}.", by(client, program.as_deref(), NAME_CHARS))
             }
+            Self::RunCutOff { title, client, program, sentence, .. } => {
+                let client = by(client, program.as_deref(), NAME_CHARS);
+                match sentence.strip_prefix("Cut off ") {
+                    Some(how) => format!("{title} for {client} was cut off {how}"),
+                    None => format!("{title} for {client}: {sentence}"),
+                }
+            }
             Self::NewClient { client, program } => {
                 let who = by(client, program.as_deref(), NAME_CHARS);
                 format!("{who} runs a program in a sandbox for the first time.")
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
+            Self::StaysInTray => {
+                "Agents can go on using it. Its icon in the tray opens the window again, and quits it.".into()
+            }
+            Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
         }
@@ -107,7 +143,7 @@ impl Notice {
     pub(super) fn opens(&self) -> Opens {
         let page = |page| Opens::Window(Some(Navigate { page, run_id: None }));
         match self {
-            Self::RunKilled { run_id, .. } => {
+            Self::RunKilled { run_id, .. } | Self::RunCutOff { run_id, .. } => {
                 Opens::Window(Some(Navigate { page: Page::Runs, run_id: Some(run_id.clone()) }))
             }
             Self::NewClient { .. } => page(Page::Agents),
@@ -116,8 +152,11 @@ impl Notice {
             | Self::PullFailed { .. }
             | Self::EngineLost { .. }
             | Self::EngineBack { .. }
-            | Self::TurnedOn => page(Page::Overview),
-            Self::NoWindow { .. } => Opens::Window(None),
+            | Self::HistoryLost { .. }
+            | Self::HistoryBack
+            | Self::TurnedOn
+            | Self::TookOver => page(Page::Overview),
+            Self::StaysInTray | Self::NoWindow { .. } => Opens::Window(None),
             // The window on the disk does not go with this app.
             Self::Updated => Opens::Nothing,
         }
@@ -125,7 +164,7 @@ impl Notice {
 
     /// What answers something that the owner has just done is told to those too who want no news.
     fn is_an_answer(&self) -> bool {
-        matches!(self, Self::NotSaved { .. } | Self::NoWindow { .. } | Self::Updated)
+        matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
     /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
@@ -140,10 +179,15 @@ impl Notice {
             Self::PullFailed { .. } => NoticeKind::PullFailed,
             Self::EngineLost { .. } => NoticeKind::EngineLost,
             Self::EngineBack { .. } => NoticeKind::EngineBack,
+            Self::HistoryLost { .. } => NoticeKind::HistoryLost,
+            Self::HistoryBack => NoticeKind::HistoryBack,
             Self::RunKilled { .. } => NoticeKind::RunKilled,
+            Self::RunCutOff { .. } => NoticeKind::RunCutOff,
             Self::NewClient { .. } => NoticeKind::NewClient,
             Self::TurnedOn => NoticeKind::TurnedOn,
             Self::NotSaved { .. } => NoticeKind::NotSaved,
+            Self::StaysInTray => NoticeKind::StaysInTray,
+            Self::TookOver => NoticeKind::TookOver,
             Self::NoWindow { .. } => NoticeKind::NoWindow,
             Self::Updated => NoticeKind::Updated,
         }
@@ -166,10 +210,15 @@ pub(crate) enum NoticeKind {
     PullFailed,
     EngineLost,
     EngineBack,
+    HistoryLost,
+    HistoryBack,
     RunKilled,
+    RunCutOff,
     NewClient,
     TurnedOn,
     NotSaved,
+    StaysInTray,
+    TookOver,
     NoWindow,
     Updated,
 }
@@ -283,6 +332,36 @@ mod tests {
         for (before, now) in [(&EngineState::Checking, &lost), (&EngineState::Checking, &ready), (&ready, &ready)] {
             assert_eq!(Notice::of_engine(before, now), None);
         }
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_says_by_what() {
+        let sentence = "Cut off after 3.7 s: Docker went away.".into();
+        let (run_id, client, program) = ("r".into(), "agent".into(), Some("node".into()));
+        let notice = Notice::RunCutOff { run_id, title: "Python", client, program, sentence };
+        assert_eq!(notice.title(), "Program cut off");
+        assert_eq!(notice.body(), "Python for agent (the program node) was cut off after 3.7 s: Docker went away.");
+    }
+
+    #[test]
+    fn a_history_is_told_once_when_it_takes_no_runs_and_once_when_it_does() {
+        let trouble = |records| Trouble {
+            why: sandtray_core::history::Why::DiskFull,
+            since: std::time::SystemTime::UNIX_EPOCH,
+            unrecorded: 1,
+            given_up: 0,
+            records,
+        };
+        let lost = Notice::of_history(false, Some(&trouble(false))).unwrap();
+        assert_eq!(lost.title(), "Runs are not recorded");
+        assert_eq!(
+            lost.body(),
+            "Runs cannot be recorded, and 1 was not: the disk is full. Free some disk space. Recording then goes on by itself."
+        );
+        assert_eq!(Notice::of_history(false, Some(&trouble(true))), None, "what is recorded is no alarm");
+        assert_eq!(Notice::of_history(true, Some(&trouble(false))), None);
+        assert_eq!(Notice::of_history(true, None), Some(Notice::HistoryBack));
+        assert_eq!(Notice::of_history(false, None), None);
     }
 
     #[test]

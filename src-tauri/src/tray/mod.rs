@@ -91,6 +91,7 @@ fn perform(app: &Arc<App>, action: Action, leave: Option<String>) {
         Action::Stop => act::stop_all(app),
         Action::Open(page) => window::open(app, page.map(|page| Navigate { page, run_id: None }), leave),
         Action::OpenRun(run) => window::open(app, Some(Navigate { page: Page::Runs, run_id: Some(run) }), leave),
+        Action::Retry => app.desk.again.notify_one(),
         Action::Quit => app.desk.quit.cancel(),
     }
 }

@@ -37,13 +37,16 @@ pub(crate) fn own_leave() -> Option<String> {
 /// Returns when the window has gone.
 pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mut leave: Option<String>) {
     loop {
-        let mut asked_for = 0;
-        if let Err(failure) = show(&app, &mut wishes, &mut asked_for, leave.take()).await
-            && !app.desk.quit.is_cancelled()
-        {
-            error!(%failure, "there is no window");
-            notify::tell(&app, failure.into());
+        let mut said = Said::default();
+        match show(&app, &mut wishes, &mut said, leave.take()).await {
+            Err(failure) if !app.desk.quit.is_cancelled() => {
+                error!(%failure, "there is no window");
+                notify::tell(&app, failure.into());
+            }
+            Ok(()) if said.stays && !app.desk.quit.is_cancelled() => notify::tell(&app, Notice::StaysInTray),
+            Ok(()) | Err(_) => {}
         }
+        let mut asked_for = said.asked_for;
         app.desk.views.end();
         let mut window = app.window.lock();
         asked_for +=
@@ -56,17 +59,27 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
     }
 }
 
-/// `asked_for` counts how often it was to come to the front and did not.
+/// What one window and the app have said to each other so far.
+#[derive(Default)]
+struct Said {
+    /// How often it was to come to the front and did not.
+    asked_for: usize,
+    /// The page was to say what closing means.
+    explained: bool,
+    /// It closes, and its owner is to be told where Sandtray stays.
+    stays: bool,
+}
+
 async fn show(
     app: &Arc<App>,
     wishes: &mut mpsc::Receiver<ToWindow>,
-    asked_for: &mut usize,
+    said: &mut Said,
     leave: Option<String>,
 ) -> Result<(), Failure> {
     let (mut child, stdin, stdout) = start(leave)?;
     let page = Page::new(Arc::clone(app), stdin);
     tokio::select! {
-        heard = listen(app, &page, stdout, wishes, asked_for) => if let Err(failure) = heard {
+        heard = listen(app, &page, stdout, wishes, said) => if let Err(failure) = heard {
             warn!(%failure, "the window is given up");
         },
         () = app.desk.quit.cancelled() => {}
@@ -110,10 +123,10 @@ async fn listen(
     page: &Page,
     stdout: ChildStdout,
     wishes: &mut mpsc::Receiver<ToWindow>,
-    asked_for: &mut usize,
+    said: &mut Said,
 ) -> io::Result<()> {
     let theme = app.desk.here().map(|here| here.owner.settings().theme).unwrap_or_default();
-    page.send(&ToWindow::Show { theme, version: VERSION.into() }).await?;
+    page.send(&ToWindow::Show { theme, version: VERSION.into(), asks: !app.closing.is_told() }).await?;
     let mut lines = Frames::with_cap(stdout, MAX_LINE);
     let mut due = None;
     loop {
@@ -122,9 +135,13 @@ async fn listen(
                 Some(Frame::Line(line)) => match serde_json::from_slice(&line) {
                     Ok(FromWindow::Ask { id, request }) => page.asked(id, request).await,
                     Ok(FromWindow::Focus(focused)) => app.window.focus(focused),
+                    Ok(FromWindow::Closing) => {
+                        let answer = closing(app, said);
+                        page.send(&answer).await?;
+                    }
                     Ok(FromWindow::InFront) => {
-                        *asked_for = asked_for.saturating_sub(1);
-                        due = due.filter(|_| *asked_for > 0);
+                        said.asked_for = said.asked_for.saturating_sub(1);
+                        due = due.filter(|_| said.asked_for > 0);
                         page.send_on().await?;
                     }
                     Err(failure) => warn!(%failure, "the window said what is not understood"),
@@ -134,7 +151,7 @@ async fn listen(
             },
             Some(wish) = wishes.recv() => {
                 if let ToWindow::Front { .. } = wish {
-                    *asked_for += 1;
+                    said.asked_for += 1;
                     due = due.or_else(|| Some(Instant::now() + ANSWERING));
                 }
                 page.send(&wish).await?;
@@ -144,6 +161,23 @@ async fn listen(
             }
         }
     }
+}
+
+/// Its owner wants to close a window that asks first.
+fn closing(app: &App, said: &mut Said) -> ToWindow {
+    // Wanted at the front since: it stays.
+    if said.asked_for > 0 {
+        return ToWindow::Stay;
+    }
+    if app.closing.is_told() || said.explained {
+        return ToWindow::Close;
+    }
+    if app.closing.is_said_in_the_window(app.tray.is_there()) {
+        said.explained = true;
+        return ToWindow::Leaving;
+    }
+    said.stays = true;
+    ToWindow::Close
 }
 
 fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> {

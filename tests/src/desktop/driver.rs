@@ -1,5 +1,6 @@
 //! The window under a driver: WebKit's own, which starts the app and lets a test look and click.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::tray::Tray;
-use super::{APP, Desktop, Process, WINDOW};
+use super::{APP, AT_LOGIN, Desktop, Process, WINDOW};
 use crate::rig::{PATIENCE, built, eventually};
 
 /// Between two looks at the page.
@@ -24,8 +25,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Starts the app. Its window must come by itself, as at the first start, or be opened from the tray meanwhile.
+    /// Starts the app by hand, so that its window opens.
     pub async fn of(desktop: &Desktop) -> Self {
+        Self::started(desktop, &built("sandtray-app"), &[]).await
+    }
+
+    /// Starts this program. The window must come by itself, or be opened from the tray meanwhile.
+    pub async fn started(desktop: &Desktop, program: &Path, arguments: &[&str]) -> Self {
         let port = free_port().await;
         let mut command = Command::new("WebKitWebDriver");
         desktop.environment(&mut command);
@@ -39,7 +45,7 @@ impl Window {
             panic!("THESE TESTS NEED WebKitWebDriver ({error}): `make setup-app` installs webkit2gtk-driver")
         });
         eventually("the driver listens", || async { TcpStream::connect(("127.0.0.1", port)).await.is_ok() }).await;
-        let options = json!({ "binary": built("sandtray-app"), "args": [] });
+        let options = json!({ "binary": program, "args": arguments });
         let capabilities = [("webkitgtk:browserOptions".to_owned(), options)].into_iter().collect();
         let mut builder = ClientBuilder::new(HttpConnector::new());
         builder.capabilities(capabilities);
@@ -51,14 +57,15 @@ impl Window {
         window
     }
 
-    /// Starts the app, which was started before, and opens its window from the tray.
+    /// Starts the app as at login, and opens its window from the tray.
     pub async fn from_tray(desktop: &Desktop) -> (Self, Tray) {
         let pressing = async {
             let tray = desktop.tray().await;
             tray.press("Open Sandtray").await;
             tray
         };
-        tokio::join!(Self::of(desktop), pressing)
+        let app = built("sandtray-app");
+        tokio::join!(Self::started(desktop, &app, &[AT_LOGIN]), pressing)
     }
 
     /// The window's own process.
@@ -89,6 +96,11 @@ impl Window {
 
     pub async fn click(&self, css: &str) {
         self.find(css).await.click().await.expect("a click");
+    }
+
+    /// What the window shows, as PNG.
+    pub async fn picture(&self) -> Vec<u8> {
+        self.client.screenshot().await.expect("a picture")
     }
 
     pub async fn text(&self) -> String {

@@ -35,6 +35,9 @@ const APP: &str = "sandtray-app";
 /// The window's program.
 const WINDOW: &str = "sandtray-window";
 
+/// Its argument where the system starts it.
+pub const AT_LOGIN: &str = "--background";
+
 static TURN: Mutex<()> = Mutex::const_new(());
 
 pub struct Desktop {
@@ -124,6 +127,13 @@ impl Desktop {
         self.pixels.path().join("Xvfb_screen0")
     }
 
+    /// From now on its owner knows where Sandtray stays when the window closes.
+    pub fn knows_of_closing(&self) {
+        let file = Paths::under(self.home()).told_of_closing_file();
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("the data folder");
+        std::fs::write(file, "").expect("a file");
+    }
+
     pub fn settings_file(&self) -> PathBuf {
         self.home().join("config/settings.json")
     }
@@ -149,8 +159,13 @@ impl Desktop {
             .kill_on_drop(true);
     }
 
-    /// The app without anybody who drives its window.
+    /// The app as at login: its window stays shut.
     pub async fn app(&self) -> App {
+        self.app_with(&[AT_LOGIN]).await
+    }
+
+    /// As from a menu: its window opens, or that of the app which runs already.
+    pub async fn by_hand(&self) -> App {
         self.app_with(&[]).await
     }
 
@@ -172,7 +187,7 @@ impl Desktop {
         std::fs::write(&window, script).expect("a script");
         std::fs::set_permissions(&window, std::fs::Permissions::from_mode(0o700)).expect("a script that can be run");
         let mut command = Command::new(app);
-        self.environment(&mut command);
+        self.environment(command.arg(AT_LOGIN));
         let child = command.spawn().expect("the app starts");
         App { child, _folder: Some(folder) }
     }
@@ -183,10 +198,10 @@ impl Desktop {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// The same, and what it and WebKit complain of goes there.
-    pub fn app_saying(&self, complaints: impl Into<Stdio>) -> App {
+    /// With these arguments, and what it and WebKit complain of goes there.
+    pub fn app_saying(&self, arguments: &[&str], complaints: impl Into<Stdio>) -> App {
         let mut command = Command::new(built("sandtray-app"));
-        self.environment(&mut command);
+        self.environment(command.args(arguments));
         App { child: command.stderr(complaints).spawn().expect("the app starts"), _folder: None }
     }
 

@@ -50,6 +50,42 @@ async fn a_run_can_be_found_read_run_again_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn run_again_is_the_same_run() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let code = "# Read all that came in\ncat in.txt -; while :; do :; done";
+    let call = json!({
+        "language": "shell", "code": code, "files": { "in.txt": "file\n", "raw": { "base64": "/wA=" } }, "stdin": "input\n",
+        "limits": { "seconds": 1, "memory_mb": 64, "cpus": 0.5 }, "overflow": "truncate",
+    });
+    let first = agent.run(call).await;
+    assert_eq!((&first["status"], &first["stdout"]), (&json!("timeout"), &json!("file\ninput\n")));
+    let again = window.invoke("run_again", json!({ "runId": first["run_id"] })).await.expect("it runs again");
+    let record = |run: serde_json::Value| window.invoke("history_run", json!({ "runId": run }));
+    sandtray_tests::rig::eventually("it has run again", || async { record(again.clone()).await.is_ok() }).await;
+    let (first, again) = (record(first["run_id"].clone()).await.unwrap(), record(again).await.unwrap());
+    assert_eq!((&again["run"]["limits"]["seconds"], &again["run"]["status"]), (&json!(1.0), &json!("timeout")));
+    for same in ["limits", "language", "label", "title", "code_sha256", "stdin_bytes", "files_in"] {
+        assert_eq!(again["run"][same], first["run"][same], "{same}");
+    }
+    assert_eq!(again["run"]["title"], "Read all that came in");
+    assert_eq!(again["body"]["inputs"], first["body"]["inputs"]);
+    let text = |text: &str| json!({ "kind": "text", "text": text, "cut": false });
+    assert_eq!(
+        again["body"]["inputs"],
+        json!([
+            { "name": null, "size": 6, "kept": true, "preview": text("input\n") },
+            { "name": "in.txt", "size": 5, "kept": true, "preview": text("file\n") },
+            { "name": "raw", "size": 2, "kept": true, "preview": { "kind": "none" } },
+        ])
+    );
+    assert_eq!((again.get("not_again"), &again["body"]["stdout"]["text"]), (None, &json!("file\ninput\n")));
+    tray.press("Quit").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_live_run_is_watched_with_what_it_printed_before() {
     let desktop = Desktop::start().await;
     let window = Window::of(&desktop).await;

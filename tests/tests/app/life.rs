@@ -18,8 +18,10 @@ async fn without_a_window_no_webview_lives_and_a_second_start_opens_it() {
     let tray = desktop.tray().await;
     tray.until("Off").await;
     assert!(app.descendants().is_empty(), "{:?}", app.descendants());
-    // The second start ends by itself, and the first one's window opens.
+    // A second start at login ends by itself and opens nothing; one by hand opens the first one's window.
     desktop.app().await.ended().await;
+    assert!(app.descendants().is_empty(), "{:?}", app.descendants());
+    desktop.by_hand().await.ended().await;
     eventually("the window opens", || async { app.has_webview() }).await;
     tray.press("Quit").await;
     app.ended().await;
@@ -28,6 +30,7 @@ async fn without_a_window_no_webview_lives_and_a_second_start_opens_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_window_leaves_no_process_behind_and_opens_again() {
     let desktop = Desktop::used().await;
+    desktop.knows_of_closing();
     let app = desktop.app().await;
     let tray = desktop.tray().await;
     for _ in 0..2 {
@@ -105,15 +108,24 @@ async fn a_service_elsewhere_is_said_and_taken_over_when_it_has_gone() {
     let _ = desktop.agent().await;
     let window = Window::of(&desktop).await;
     let tray = desktop.tray().await;
-    tray.until("Sandtray is running in another program").await;
+    tray.until("Sandtray runs in another program").await;
     let switch =
         tray.entries().await.into_iter().find(|entry| entry.label == "Run code in isolation").expect("a switch");
     assert_eq!((switch.enabled, switch.checked), (false, Some(false)));
     let refused = window.invoke("set_enabled", json!({ "enabled": true })).await.expect_err("it is not ours to turn");
     assert_eq!(refused["code"], "elsewhere");
-    service.kill().await.expect("a kill");
+    // Neither the tray's Retry nor the window's takes the place from a program that is there.
+    tray.press("Retry").await;
     window.invoke("retry_engine", json!({})).await.expect("one more try");
+    tray.until("Sandtray runs in another program").await;
+    window.until("When it ends, this app takes over by itself.").await;
+    service.kill().await.expect("a kill");
+    // By itself.
     tray.until("Off").await;
+    tray.until_gone("Retry").await;
+    window.until("The program that ran Sandtray before has ended. This app runs it now.").await;
+    let mut agent = desktop.agent().await;
+    agent.call("hello", json!({ "name": "a robot" })).await.expect("an answer of the app's");
     tray.press("Quit").await;
     eventually("it has gone", || async { !tray.lives().await }).await;
 }

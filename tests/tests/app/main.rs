@@ -6,12 +6,14 @@
 
 mod agents;
 mod history;
+mod leaving;
 mod life;
 mod notifications;
 mod pictures;
 mod pull;
 mod switch;
 mod system;
+mod trouble;
 mod walls;
 mod window;
 

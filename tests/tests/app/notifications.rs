@@ -138,6 +138,7 @@ async fn an_owner_who_wants_none_gets_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_told_while_the_window_is_in_front() {
     let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    desktop.knows_of_closing();
     let app = desktop.app().await;
     let tray = desktop.tray().await;
     tray.until("Ready").await;

@@ -1,5 +1,7 @@
 //! An image that comes from a registry, as the window and the tray tell of it.
 
+use std::time::Duration;
+
 use sandtray_core::language::Language;
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
@@ -7,8 +9,9 @@ use sandtray_tests::desktop::driver::Window;
 use sandtray_tests::rig::{eventually, registry};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 /// The base has been pulled already, so that what is left is one layer of this test's own: random, for it to take a while.
 const LARGE: &str = "head -c 100000000 /dev/urandom > /large";
@@ -19,9 +22,10 @@ async fn docker(arguments: &[&str]) {
 }
 
 /// Kept in the registry from one test run to the next: it is large.
-async fn is_published() -> bool {
+async fn is_published(name: &str) -> bool {
     let mut registry = TcpStream::connect(registry()).await.expect("the bench's registry");
-    registry.write_all(b"GET /v2/tests/large/tags/list HTTP/1.0\r\n\r\n").await.expect("a question");
+    let question = format!("GET /v2/tests/{name}/tags/list HTTP/1.0\r\n\r\n");
+    registry.write_all(question.as_bytes()).await.expect("a question");
     let mut answer = String::new();
     registry.read_to_string(&mut answer).await.expect("an answer");
     answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200")
@@ -39,7 +43,7 @@ async fn publish(image: &str, container: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
     let image = format!("{}/tests/large:1", registry());
-    if !is_published().await {
+    if !is_published("large").await {
         publish(&image, &format!("large-{}", std::process::id())).await;
     }
     // An earlier run of this test may have been interrupted.
@@ -76,6 +80,71 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
 
 async fn not_pulled(window: &Window) -> usize {
     window.text().await.matches("Not pulled").count()
+}
+
+/// A way to the registry that carries a few megabytes a second. Returns its address.
+async fn slow_registry(connections: &mut JoinSet<()>) -> String {
+    const PIECE: usize = 64 << 10;
+    const PAUSE: Duration = Duration::from_millis(20);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = listener.local_addr().expect("its address").to_string();
+    connections.spawn(async move {
+        let mut all = JoinSet::new();
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(registry()).await.expect("the bench's registry");
+            let ((mut from_client, mut to_client), (mut from_server, mut to_server)) =
+                (client.into_split(), server.into_split());
+            all.spawn(async move { drop(tokio::io::copy(&mut from_client, &mut to_server).await) });
+            all.spawn(async move {
+                let mut piece = vec![0; PIECE];
+                while let Ok(read @ 1..) = from_server.read(&mut piece).await {
+                    if to_client.write_all(&piece[..read]).await.is_err() {
+                        return;
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// An image of this test's own, so that nothing else takes it away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_its_image_says_so_everywhere_and_is_stopped_in_its_row() {
+    if !is_published("waiting").await {
+        publish(&format!("{}/tests/waiting:1", registry()), &format!("waiting-{}", std::process::id())).await;
+    }
+    let mut connections = JoinSet::new();
+    let image = format!("{}/tests/waiting:1", slow_registry(&mut connections).await);
+    let mut settings = Settings { enabled: true, ..Settings::default() };
+    settings.images.insert(Language::Javascript, image.clone());
+    let desktop = Desktop::with(settings).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let run = agent.send("code.run", json!({ "language": "javascript", "code": "1", "stream": true })).await;
+    loop {
+        let waiting = agent.notification("code.waiting").await;
+        if waiting["why"] == "pull" && waiting["fraction"].as_f64() > Some(0.0) {
+            assert_eq!(waiting["image"], json!(image));
+            break;
+        }
+    }
+    tray.until("Fetching JavaScript: ").await;
+    window.until("Fetching JavaScript: ").await;
+    assert_eq!(window.script("return document.querySelector('nav .count').textContent").await, "1 running or waiting");
+    window.click("[aria-label='Places'] button:nth-child(2)").await;
+    window.click(".live li .open").await;
+    window.until("Waiting for the image of JavaScript: ").await;
+    window.find(".main [role=progressbar][aria-label='Fetching JavaScript']").await;
+    window.click(".live li > .btn").await;
+    assert_eq!(agent.reply(run).await.expect("a result")["status"], "cancelled");
+    window.invoke("cancel_pull", json!({ "language": "javascript" })).await.expect("a cancel");
+    tray.until_gone("Fetching JavaScript: ").await;
+    tray.press("Quit").await;
+    eventually("it has gone", || async { !tray.lives().await }).await;
+    let _ = Command::new("docker").args(["rmi", "--force", &image]).output().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,7 +99,10 @@ async fn a_window_that_is_asked_for_while_it_closes_comes_again() {
     tray.press("Open Sandtray").await;
     eventually("it is told to show itself", || async { desktop.window_wrote().len() == 2 }).await;
     let show = &desktop.window_wrote()[1];
-    assert_eq!(*show, format!("{{\"show\":{{\"theme\":\"system\",\"version\":\"{}\"}}}}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(
+        *show,
+        format!("{{\"show\":{{\"theme\":\"system\",\"version\":\"{}\",\"asks\":true}}}}", env!("CARGO_PKG_VERSION"))
+    );
     tray.press("Open Sandtray").await;
     eventually("it is started again", || async { started() == 2 }).await;
     tray.press("Quit").await;
@@ -137,8 +140,7 @@ async fn a_window_that_cannot_open_is_told_to_those_too_who_want_no_news() {
 async fn a_panel_that_hangs_keeps_nobody_waiting_and_is_asked_again() {
     let desktop = Desktop::used().await;
     desktop.hang_tray(true);
-    let app = desktop.app().await;
-    // There is no tray yet, so the window opens by itself.
+    let app = desktop.by_hand().await;
     opened(&app).await;
     desktop.hang_tray(false);
     let tray = desktop.tray().await;
@@ -183,7 +185,7 @@ async fn the_app_ends_with_its_screen_and_leaves_no_container() {
 async fn where_there_is_no_tray_the_window_opens_at_the_start_but_not_at_login() {
     let desktop = Desktop::used().await;
     desktop.lose_tray().await;
-    let app = desktop.app_with(&["--background"]).await;
+    let app = desktop.app().await;
     desktop.agent().await.call("hello", json!({ "name": "a robot" })).await.expect("hello");
     // A window would be on its way by now.
     let begun = Instant::now();
@@ -192,11 +194,11 @@ async fn where_there_is_no_tray_the_window_opens_at_the_start_but_not_at_login()
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // Whoever starts it by hand then wants to see it.
-    desktop.app().await.ended().await;
+    desktop.by_hand().await.ended().await;
     opened(&app).await;
     app.told_to_end().await;
 
-    let app = desktop.app().await;
+    let app = desktop.by_hand().await;
     opened(&app).await;
     app.told_to_end().await;
 }
@@ -251,7 +253,7 @@ async fn a_window_of_another_version_than_the_app_does_not_open() {
     window.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut window = window.spawn().expect("the window's program");
     let mut line = window.stdin.take().expect("a pipe");
-    line.write_all(b"{\"show\":{\"theme\":\"system\",\"version\":\"0.0.1\"}}\n").await.expect("a line");
+    line.write_all(b"{\"show\":{\"theme\":\"system\",\"version\":\"0.0.1\",\"asks\":false}}\n").await.expect("a line");
     let output = timeout(PATIENCE, window.wait_with_output()).await.expect("it ends in time").expect("an end");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0), "{complaint}");

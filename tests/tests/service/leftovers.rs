@@ -100,6 +100,14 @@ async fn leftover(rig: &Rig, engine: &Arc<dyn Engine>) -> String {
     engine.create(&spec).await.unwrap().0
 }
 
+/// The container of the one run there is.
+async fn running(rig: &Rig, engine: &Arc<dyn Engine>) -> String {
+    let home = rig.home();
+    let all = engine.containers().await.unwrap();
+    let found = all.into_iter().find(|container| container.running && container.instance.starts_with(&home));
+    found.expect("a container that runs").name
+}
+
 /// The `sandtray/go:...` image made from this service's image for Go.
 async fn prepared(owners: &Owners, base: &str) -> String {
     let all = owners.docker.list_images(None::<bollard::query_parameters::ListImagesOptions>).await.unwrap();
@@ -140,8 +148,8 @@ async fn the_owners_containers_survive_every_sweep() {
     owners.start("one that even has the name of the container", &old, Some(&container_name(&run)), &[]).await;
 
     let call = agent.send("code.run", told("echo kept; sleep 1000")).await;
-    let running = agent.notification("code.started").await["run_id"].as_str().unwrap().to_owned();
-    let image = owners.commit(&container_name(&running), "run", HashMap::new()).await;
+    agent.notification("code.started").await;
+    let image = owners.commit(&running(&rig, &engine).await, "run", HashMap::new()).await;
     owners.start("a container of an image of a run's container", &image, Some(&name("of-a-run")), &[]).await;
 
     let labels = labels_of(&rig);

@@ -7,10 +7,16 @@ mod bystanders;
 mod clients;
 mod crash;
 mod damage;
+mod ended_by;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod hoarding;
+mod interrupted;
 mod killing;
 mod leftovers;
 mod pull;
+mod removed;
+mod restarts;
 mod runtime;
 mod switch;
 

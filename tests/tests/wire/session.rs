@@ -2,6 +2,8 @@ use std::time::{Duration, Instant};
 
 use sandtray_core::budget::{COMING, COMING_OF_ONE, Hold};
 use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
+use sandtray_core::event::{LiveRun, Waiting};
+use sandtray_core::history::{Trouble, Why};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -27,6 +29,27 @@ async fn a_call_is_answered_in_the_form_of_the_contract() {
     );
     let client = product.clients().remove(0);
     assert_eq!((client.name.as_str(), client.pid, client.program.as_deref()), ("agent", Some(7), Some("tester")));
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_is_an_error_with_its_output_alone_and_in_a_batch() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "cut so far").await;
+    let alone = session.wire.get().await["error"].take();
+    let run = json!({ "language": "py", "code": "cut so far" });
+    session.wire.ask(2, "code.batch", json!({ "runs": [run, { "language": "py", "code": "say hi" }] })).await;
+    let reply = session.wire.get().await;
+    assert_eq!(reply["result"]["results"][1]["result"]["ended_by"], "program");
+    for error in [&alone, &reply["result"]["results"][0]["error"]] {
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32009), &json!("run_interrupted")), "{error}");
+        assert_eq!(error["message"], "Cut off after 3.7 s: Docker went away.");
+        let data = &error["data"];
+        assert_eq!((&data["cause"], &data["seconds"]), (&json!("engine"), &json!(3.7)));
+        assert_eq!((&data["stdout"], &data["stderr"]), (&json!("so far"), &json!("\u{fffd}")));
+        assert_eq!((data.get("stdout_base64"), &data["stderr_base64"]), (None, &json!("/w==")));
+        assert_eq!(data["run_id"].as_str().map(str::len), Some(32));
+    }
 }
 
 #[tokio::test]
@@ -132,28 +155,37 @@ async fn without_stream_a_call_is_one_line_in_and_one_line_out() {
 #[tokio::test]
 async fn a_caller_that_waits_is_told_why() {
     let product = Scripted::new();
-    product.change(|s| s.engine = EngineState::Checking);
     let mut session = connect(&product);
     session.wire.stream(1, "wait").await;
-    let note = session.wire.get().await;
+    product.until_running(1).await;
+    let run = product.specs()[0].id;
+    let queued = |waiting| vec![LiveRun { waiting: Some(waiting), ..live(run) }];
+    let pull = |fraction| Waiting::Pull { fraction, downloaded_bytes: 1, total_bytes: 4 };
+    let mut told = Vec::new();
+    for waiting in
+        [Waiting::Engine, pull(0.25), pull(0.5), Waiting::Check, Waiting::Turn { ahead: 2 }, Waiting::Turn { ahead: 1 }]
+    {
+        product.change(|s| (s.queued, s.images) = (queued(waiting), vec![pulling(0.25)]));
+        let note = session.wire.get().await;
+        assert_eq!((&note["method"], &note["params"]["request_id"]), (&json!("code.waiting"), &json!(1)));
+        let params = &note["params"];
+        told.push(json!([params["why"], params["image"], params["fraction"], params["ahead"]]));
+    }
+    let image = "python:3.12-slim";
     assert_eq!(
-        (&note["method"], &note["params"]["why"], &note["params"]["request_id"]),
-        (&json!("code.waiting"), &json!("engine"), &json!(1))
+        told,
+        [
+            json!(["engine", null, null, null]),
+            json!(["pull", image, 0.25, null]),
+            json!(["pull", image, 0.5, null]),
+            json!(["check", image, null, null]),
+            json!(["turn", null, null, 2]),
+            json!(["turn", null, null, 1]),
+        ]
     );
-    let run = note["params"]["run_id"].as_str().unwrap().parse().unwrap();
-    product.change(|s| {
-        s.engine = sandtray_tests::scripted::ready();
-        s.queued = vec![live(run)];
-    });
-    assert_eq!(session.wire.get().await["params"]["why"], "queue");
-    product.change(|s| s.images = vec![pulling(0.25)]);
-    let pull = session.wire.get().await["params"].clone();
-    assert_eq!(
-        (&pull["why"], &pull["image"], &pull["fraction"]),
-        (&json!("image"), &json!("python:3.12-slim"), &json!(0.25))
-    );
-    product.change(|s| s.images = vec![pulling(0.5)]);
-    assert_eq!(session.wire.get().await["params"]["fraction"], 0.5);
+    // With a place, and still without a container.
+    product.change(|s| (s.running, s.queued) = (queued(Waiting::Starting), Vec::new()));
+    assert_eq!(session.wire.get().await["params"]["why"], "starting");
 }
 
 #[tokio::test]
@@ -210,6 +242,39 @@ async fn status_and_history_are_told() {
     }
     session.wire.ask(2, "code.history", json!({ "limit": 3, "before": "c" })).await;
     assert_eq!(session.wire.get().await["result"], json!({ "runs": [{ "limit": 3 }], "next": "c" }));
+}
+
+#[tokio::test]
+async fn a_run_that_was_not_recorded_says_so_and_the_owner_reads_why() {
+    let product = Scripted::new();
+    let mut session = connect(&product);
+    session.wire.run(1, "say hi").await;
+    assert_eq!(session.wire.get().await["result"].get("recorded"), None);
+    session.wire.run(2, "unrecorded").await;
+    assert_eq!(session.wire.get().await["result"]["recorded"], false);
+    let runs = json!([{ "language": "py", "code": "unrecorded" }, { "language": "py", "code": "exit 0" }]);
+    session.wire.ask(3, "code.batch", json!({ "runs": runs })).await;
+    let batch = session.wire.get().await;
+    let results = &batch["result"]["results"];
+    assert_eq!(
+        (&results[0]["result"]["recorded"], results[1]["result"].get("recorded")),
+        (&json!(false), None),
+        "{batch}"
+    );
+
+    session.wire.ask(4, "status", json!({})).await;
+    assert_eq!(session.wire.get().await["result"]["history"], json!({ "state": "ready" }));
+    let since = std::time::UNIX_EPOCH + Duration::from_secs(1);
+    product.history_in_trouble(Trouble { why: Why::DiskFull, since, unrecorded: 2, given_up: 1, records: false });
+    session.wire.ask(5, "status", json!({})).await;
+    assert_eq!(
+        session.wire.get().await["result"]["history"],
+        json!({
+            "state": "trouble", "why": { "reason": "disk_full" }, "since": 1000, "unrecorded": 2, "given_up": 1, "records": false,
+            "message": "Runs cannot be recorded, and 2 were not: the disk is full. Of 1 run only the figures are kept.",
+            "hint": "Free some disk space. Recording then goes on by itself.",
+        })
+    );
 }
 
 #[tokio::test]

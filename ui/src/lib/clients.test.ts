@@ -43,7 +43,7 @@ describe('the settings', () => {
   });
 
   it('name every kind of notification', () => {
-    expect(NOTIFICATIONS_HINT).toMatch(/^When a new agent runs code, .* or running code is turned on\. A press on one/);
-    expect(NOTIFICATIONS_HINT).toContain('you are still told when settings could not be written, the window ends by itself or Sandtray was updated');
+    expect(NOTIFICATIONS_HINT).toMatch(/^When a new agent runs code, .* or this app takes over from another Sandtray\. A press on one/);
+    expect(NOTIFICATIONS_HINT).toContain('you are still told when settings could not be written, the window closes for the first time, the window ends by itself or Sandtray was updated');
   });
 });

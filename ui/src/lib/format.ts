@@ -35,8 +35,9 @@ export function ticking(value: number): string {
   return whole < 120 ? `${whole}${NB}s` : seconds(whole);
 }
 
+/** Never 100 % before all of it is there. */
 export function percent(fraction: number): string {
-  return `${Math.round(Math.min(1, Math.max(0, fraction)) * 100)}${NB}%`;
+  return `${Math.floor(Math.min(1, Math.max(0, fraction)) * 100)}${NB}%`;
 }
 
 /** 97 %, and never 100 % where one is missing or 0 % where one is there. */

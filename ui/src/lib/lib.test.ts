@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import * as format from './format';
-import type { OwnerSnapshot, RunRow } from './ipc/types';
+import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
-import { copiedWords, diskUsed, faultSentence, headline, shortDigest, troubleTitle, verdictSentence, verdictWord } from './words';
+import {
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, shortDigest, verdictSentence, verdictWord,
+  waitingSentence, waitingWord,
+} from './words';
 
 // With plain spaces, to be read here.
 const plain = (text: string) => text.replaceAll('\u00a0', ' ');
@@ -78,12 +81,12 @@ const base: OwnerSnapshot = {
   enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', visits: 0, first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', program: 'node', label: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', program: 'node', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
-    const trouble = (summary: string) =>
-      headline({ ...base, engine: { state: 'trouble', trouble: 'not_running', summary, hint: '', looked_at: [] } });
+    const trouble = (title: string) =>
+      headline({ ...base, engine: { state: 'trouble', trouble: 'not_running', title, text: '', steps: [], looked_at: [] } });
     expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 warm' });
     expect(headline({ ...base, warm: undefined }).text).toBe('Ready');
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
@@ -97,11 +100,45 @@ describe('words', () => {
     });
   });
 
-  it('leave an address to the details', () => {
-    const title = (summary: string, reason?: string) =>
-      troubleTitle({ trouble: 'unusable', summary, ...(reason === undefined ? {} : { reason }), hint: '', looked_at: [] });
-    expect(title("Docker isn't answering")).toBe("Docker isn't answering.");
-    expect(title("Docker can't be used", 'its API is 1.38: too old')).toBe("Docker can't be used: its API is 1.38: too old.");
+  const pull = { why: 'pull', fraction: 0.469, downloaded_bytes: 3, total_bytes: 7 } as const;
+  const waits = (waiting: LiveRunView['waiting']): LiveRunView => ({ ...live, ...(waiting && { waiting }) });
+  const shown = (snapshot: Partial<OwnerSnapshot>) => plain(headline({ ...base, ...snapshot }).text);
+
+  it('say in the header what is waited for, as the tray does', () => {
+    expect(shown({ queued: [waits(pull)] })).toBe('Fetching Python: 46 %');
+    expect(shown({ queued: [waits(pull), waits(pull)] })).toBe('Fetching Python: 46 % · 2 waiting');
+    expect(shown({ queued: [waits({ why: 'preparation' })] })).toBe('Preparing Python');
+    expect(shown({ queued: [waits({ why: 'check' })] })).toBe('Checking Python');
+    expect(shown({ queued: [waits({ why: 'engine' })] })).toBe('Waiting for Docker');
+    expect(shown({ queued: [waits({ why: 'turn', ahead: 0 })] })).toBe('1 waiting');
+    expect(shown({ running: [live], queued: [waits(pull)] })).toBe('1 program running · 1 waiting');
+    expect(shown({ running: [waits({ why: 'starting' })] })).toBe('1 program starting');
+    const pulling = { state: 'pulling', title: 'Go', fraction: 0.5 } as ImageView;
+    expect(shown({ images: [pulling] })).toBe('Fetching Go: 50 %');
+  });
+
+  it('tell a pull from a queue in the run and in its row', () => {
+    expect(plain(waitingSentence(waits(pull)).title)).toBe('Waiting for the image of Python: 46 %');
+    expect(plain(waitingWord(waits(pull)))).toBe('Fetching Python: 46 %');
+    expect(waitingWord(waits({ why: 'turn', ahead: 0 }))).toBe('Waiting for its turn · Python');
+    const turn = (ahead: number) => waitingSentence(waits({ why: 'turn', ahead }));
+    expect([turn(0).title, turn(0).note]).toEqual(['Waiting for its turn', 'It is the next to start, as soon as a place is free.']);
+    expect(turn(1).note).toBe('It starts after one other, as soon as a place is free.');
+    expect(turn(5).note).toBe('It starts after 5 others, as soon as a place is free.');
+    const titles = (['engine', 'unread', 'preparation', 'check', 'starting'] as const).map((why) => waitingSentence(waits({ why })).title);
+    expect(new Set(titles).size).toBe(5);
+  });
+
+  it('count no time before the program runs', () => {
+    expect(elapsedOf(waits({ why: 'starting' }), 9000)).toBe(0);
+    expect(elapsedOf(live, 9000)).toBe(9);
+  });
+
+  it('say what quitting ends', () => {
+    const none = 'Agents can’t run code until Sandtray is started again.';
+    expect(quitSentence(base)).toBe(none);
+    expect(quitSentence({ ...base, running: [live] })).toBe(`${none} One program that runs or waits is ended.`);
+    expect(quitSentence({ ...base, running: [live], queued: [live, live] })).toBe(`${none} 3 programs that run or wait are ended.`);
   });
 
   it('call a setting what the page calls it', () => {
@@ -137,8 +174,52 @@ describe('words', () => {
     expect(said({ status: 'timeout' })).toBe('Stopped after 60 s, the time limit.');
     expect(said({ status: 'out_of_memory' })).toContain('512 MB');
     expect(said({ status: 'output_limit' })).toContain('64 KB');
-    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped before it started.');
+    expect(said({ status: 'cancelled', seconds: null })).toBe('Stopped on request before it started.');
     expect(said({ status: 'engine_unavailable', error: 'Docker isn’t running.' })).toBe('Didn’t run. Docker isn’t running.');
     expect(verdictWord('of another version')).toBe('Didn’t run');
+  });
+
+  it('name every way a run may end, each once and each with words of its own', () => {
+    const words = ENDINGS.map(verdictWord);
+    expect(new Set(words).size).toBe(ENDINGS.length);
+    expect(words).not.toContain(verdictWord('of another version'));
+    expect(words).toContain('Turned off');
+  });
+
+  it('call a run by its label, its program or its language', () => {
+    const run = { label: null, title: null, language: 'python' };
+    expect(runTitle({ ...run, label: ' a label ', title: 'words' })).toBe('a label');
+    expect(runTitle({ ...run, label: ' ', title: 'Sum the sales' })).toBe('Sum the sales');
+    expect(runTitle(run)).toBe('Python program');
+  });
+
+  it('say who ended a run', () => {
+    const run = { status: 'cancelled', error: null, exit_code: 137, seconds: 3.7, client: 'Claude Desktop' } as unknown as RunRow;
+    const said = (ended_by: string | null, ran = 3.7) => plain(verdictSentence({ ...run, ended_by, seconds: ran }));
+    expect(said('owner')).toBe('You stopped it after 3.7 s.');
+    expect(said('client')).toBe('Claude Desktop cancelled it after 3.7 s.');
+    expect(said('client_left')).toBe('Stopped after 3.7 s: its client went away.');
+    expect(said('switch')).toBe('Stopped after 3.7 s: Sandtray was turned off.');
+    expect(said('shutdown')).toBe('Stopped after 3.7 s: Sandtray was closed.');
+    expect(said(null)).toBe('Stopped on request after 3.7 s.');
+    expect(['owner', 'client', 'client_left'].map((by) => said(by, 0))).toEqual([
+      'You stopped it before it started.',
+      'Claude Desktop cancelled it before it started.',
+      'Stopped before it started: its client went away.',
+    ]);
+    const hostile = { ...run, ended_by: 'client', client: 'a\u202eb'.repeat(200) };
+    expect(verdictSentence(hostile).length).toBeLessThan(600);
+    expect(verdictSentence(hostile)).not.toContain('\u202e');
+  });
+
+  it('never call a run that was cut off one that failed or did not run', () => {
+    const cut_off = 'Cut off after 3.7 s: Podman went away.';
+    const run = { status: 'interrupted', ended_by: 'engine', error: null, cut_off, exit_code: null, seconds: 3.7 } as unknown as RunRow;
+    expect([verdictWord('interrupted'), verdictSentence(run)]).toEqual(['Cut off', cut_off]);
+    expect(plain(verdictSentence({ ...run, cut_off: null }))).toBe('Cut off after 3.7 s.');
+    expect(noOutput(run)).toBe('The program had printed nothing when it was cut off.');
+    expect(noOutput({ ...run, status: 'ok' })).toBe('The program printed nothing.');
+    expect(noOutput({ ...run, status: 'cancelled', seconds: 0 })).toContain('didn’t run');
+    expect(noOutput({ ...run, status: 'engine_unavailable', error: 'x' })).toContain('didn’t run');
   });
 });

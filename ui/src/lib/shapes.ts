@@ -3,9 +3,9 @@
 import type { IconName } from '../components/Icon.svelte';
 import { isStatus } from './words';
 
-export type Look = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled' | 'refused';
+export type Look = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled' | 'interrupted' | 'refused';
 
-export const LOOKS: readonly Look[] = ['ok', 'failed', 'timeout', 'out_of_memory', 'output_limit', 'cancelled', 'refused'];
+export const LOOKS: readonly Look[] = ['ok', 'failed', 'timeout', 'out_of_memory', 'output_limit', 'cancelled', 'interrupted', 'refused'];
 
 export function lookOf(status: string): Look {
   return isStatus(status) ? status : 'refused';
@@ -18,6 +18,7 @@ export const ICON_OF: Record<Look, IconName> = {
   out_of_memory: 'chip',
   output_limit: 'overflow',
   cancelled: 'dash',
+  interrupted: 'torn',
   refused: 'barred',
 };
 
@@ -41,6 +42,8 @@ export function markPath(look: Look, x: number, y: number, r: number): string {
       return `${at}m0 ${f(-r)}l${f(r)} ${f(1.8 * r)}h${f(-2 * r)}z`;
     case 'cancelled':
       return `${at}m${f(-r)} 0h${f(2 * r)}`;
+    case 'interrupted':
+      return `${at}m${f(-r)} 0h${f(0.7 * r)}m${f(0.6 * r)} 0h${f(0.7 * r)}m${f(-1.3 * r)} ${f(-0.8 * r)}v${f(1.6 * r)}m${f(0.6 * r)} ${f(-1.6 * r)}v${f(1.6 * r)}`;
     case 'refused':
       return `${at}m${f(-r)} 0${circle(r)}m${f(0.3 * r)} ${f(-0.7 * r)}l${f(1.4 * r)} ${f(1.4 * r)}`;
   }

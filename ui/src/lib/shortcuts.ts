@@ -3,6 +3,7 @@
 import { flushSync } from 'svelte';
 
 import type { Page } from './ipc/types';
+import { leaving } from './state/leaving.svelte';
 import { route } from './state/route.svelte';
 
 const PAGES: Record<string, Page> = { '1': 'overview', '2': 'runs', '3': 'agents', '4': 'settings' };
@@ -22,7 +23,8 @@ export function shortcuts(event: KeyboardEvent): void {
       flushSync(() => route.to('runs'));
       window.dispatchEvent(new Event(SEARCH));
     });
-  } else if (command && event.key === '.') take(event, () => window.dispatchEvent(new Event(STOP)));
+  } else if (command && event.key.toLowerCase() === 'q') take(event, () => leaving.ask('quit'));
+  else if (command && event.key === '.') take(event, () => window.dispatchEvent(new Event(STOP)));
 }
 
 function take(event: KeyboardEvent, act: () => void): void {

@@ -1,7 +1,8 @@
 // The sentences that the window says about a state. Pure, so that every state's words are tested.
 
-import { bytes, plural, seconds } from './format';
-import type { Fault, ImageView, OwnerSnapshot, RunRow, SkipReason, Status, TroubleView } from './ipc/types';
+import { bytes, percent, plural, seconds } from './format';
+import { visible } from './output/hostile';
+import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -13,27 +14,94 @@ export interface Headline {
 export function headline(snapshot: OwnerSnapshot): Headline {
   const { service } = snapshot;
   if (service.state === 'starting') return { tone: 'off', text: 'Starting…' };
-  if (service.state === 'elsewhere') return { tone: 'trouble', text: 'Another Sandtray runs here' };
+  if (service.state === 'elsewhere') return { tone: 'trouble', text: ELSEWHERE };
   if (service.state === 'failed') return { tone: 'trouble', text: 'Sandtray couldn’t start' };
   if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
   const { engine, running, queued, warm } = snapshot;
   if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
-  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${engine.summary}` };
+  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${engine.title}` };
+  const more = (count: number) => (queued.length > count ? ` · ${queued.length} waiting` : '');
   if (running.length > 0) {
-    const waiting = queued.length > 0 ? ` · ${queued.length} waiting` : '';
-    return { tone: 'running', text: `${plural(running.length, 'program')} running${waiting}` };
+    const starting = running.every((run) => run.waiting !== undefined);
+    return { tone: 'running', text: `${plural(running.length, 'program')} ${starting ? 'starting' : 'running'}${more(0)}` };
+  }
+  const next = queued[0];
+  if (next) {
+    const what = waitsFor(next);
+    return { tone: 'ready', text: what === null ? `${queued.length} waiting` : `${what}${more(1)}` };
   }
   const pulling = snapshot.images.find((image) => image.state === 'pulling');
   const someReady = snapshot.images.some((image) => image.state === 'ready');
-  if (pulling && !someReady) return { tone: 'ready', text: `Fetching ${pulling.title}` };
+  if (pulling && !someReady) return { tone: 'ready', text: fetching(pulling.title, pulling.fraction) };
   const preparing = snapshot.images.find((image) => image.state === 'preparing');
   if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
   return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
 }
 
-/** Without the address, which is under Details. */
-export function troubleTitle({ summary, reason }: TroubleView): string {
-  return reason === undefined ? `${summary}.` : `${summary}: ${reason}.`;
+/** As the tray says it. */
+export const ELSEWHERE = 'Sandtray runs in another program';
+
+function fetching(title: string, fraction: number): string {
+  return `Fetching ${title}: ${percent(fraction)}`;
+}
+
+/** What keeps a run from starting, other than those before it. The tray says the same. */
+export function waitsFor(run: LiveRunView): string | null {
+  const title = languageTitle(run.language);
+  switch (run.waiting?.why) {
+    case 'engine':
+      return 'Waiting for Docker';
+    case 'pull':
+      return fetching(title, run.waiting.fraction);
+    case 'preparation':
+      return `Preparing ${title}`;
+    case 'check':
+      return `Checking ${title}`;
+    default:
+      return null;
+  }
+}
+
+/** In a row of a list; with the language, which else would be said twice. */
+export function waitingWord(run: LiveRunView): string {
+  return waitsFor(run) ?? `Waiting for its turn · ${languageTitle(run.language)}`;
+}
+
+/** What a run waits for, and what that means. */
+export function waitingSentence(run: LiveRunView): { title: string; note: string } {
+  const title = languageTitle(run.language);
+  const { waiting } = run;
+  switch (waiting?.why) {
+    case 'engine':
+      return { title: 'Waiting for Docker', note: 'It starts once Docker has answered.' };
+    case 'pull':
+      return {
+        title: `Waiting for the image of ${title}: ${percent(waiting.fraction)}`,
+        note: `The files that ${title} programs need are fetched once. It starts when they are here.`,
+      };
+    case 'preparation':
+      return {
+        title: `Waiting for the image of ${title} to be prepared`,
+        note: 'That is done once, so that programs start quickly. It may take a minute.',
+      };
+    case 'check':
+      return {
+        title: `Waiting for a check of the image of ${title}`,
+        note: 'Sandtray proves once in each image that a program can’t get out of it.',
+      };
+    case 'unread':
+      return {
+        title: 'Waiting for its client to read',
+        note: 'Its client has not read the results of earlier programs. It starts once some of them are read.',
+      };
+    case 'starting':
+      return { title: 'Starting…', note: 'Its container is being made.' };
+    default: {
+      const ahead = waiting?.why === 'turn' ? waiting.ahead : 0;
+      const after = ahead === 0 ? 'It is the next to start' : `It starts after ${ahead === 1 ? 'one other' : `${ahead} others`}`;
+      return { title: 'Waiting for its turn', note: `${after}, as soon as a place is free.` };
+    }
+  }
 }
 
 /** Why a trouble matters, where its own sentence doesn't say. */
@@ -41,6 +109,13 @@ export function whyItMatters(snapshot: OwnerSnapshot): string {
   return snapshot.enabled
     ? 'Until then agents get an error when they try to run code. Your history and settings still work.'
     : 'Nothing is needed while the switch is off. Code can run once this is mended and the switch is on.';
+}
+
+/** What quitting does, and to how many. */
+export function quitSentence(snapshot: OwnerSnapshot | null): string {
+  const live = snapshot ? snapshot.running.length + snapshot.queued.length : 0;
+  const ended = live === 0 ? '' : ` ${live === 1 ? 'One program that runs or waits is' : `${live} programs that run or wait are`} ended.`;
+  return `Agents can’t run code until Sandtray is started again.${ended}`;
 }
 
 export function isStatus(word: string): word is Status {
@@ -67,12 +142,34 @@ export const VERDICTS: Record<Status, Verdict> = {
     word: 'Too much output',
     sentence: (run) => `Stopped because it printed more than ${bytes(run.limits.output_bytes)}.`,
   },
-  cancelled: {
-    word: 'Stopped',
-    sentence: (run) =>
-      run.seconds === null ? 'Stopped before it started.' : `Stopped on request after ${seconds(run.seconds)}.`,
-  },
+  cancelled: { word: 'Stopped', sentence: stopped },
+  interrupted: { word: 'Cut off', sentence: cutOff },
 };
+
+/** Who ended it, in the sentence of a run that was cancelled. `when` is "after 3.7 s" or "before it started". */
+function stopped(run: RunRow): string {
+  // One that never started has run for no time at all.
+  const when = run.seconds ? `after ${seconds(run.seconds)}` : 'before it started';
+  switch (run.ended_by) {
+    case 'owner':
+      return `You stopped it ${when}.`;
+    case 'client':
+      return `${visible(run.client, 80)} cancelled it ${when}.`;
+    case 'client_left':
+      return `Stopped ${when}: its client went away.`;
+    case 'switch':
+      return `Stopped ${when}: Sandtray was turned off.`;
+    case 'shutdown':
+      return `Stopped ${when}: Sandtray was closed.`;
+    default:
+      return `Stopped on request ${when}.`;
+  }
+}
+
+/** The app's own sentence names the engine. */
+function cutOff(run: RunRow): string {
+  return run.cut_off ?? `Cut off after ${seconds(run.seconds)}.`;
+}
 
 function failed(run: RunRow): string {
   const code = run.exit_code ?? 1;
@@ -100,7 +197,15 @@ const REFUSALS: Record<string, string> = {
   queue_full: 'Too many waiting',
   shutting_down: 'Shutting down',
   internal: 'Internal error',
+  interrupted: 'Cut off',
 };
+
+/** How a run in the history may have ended, each once: the verdicts, and what keeps a run from happening. */
+export const ENDINGS: string[] = [
+  ...new Set([
+    ...Object.keys(VERDICTS), 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
+  ]),
+];
 
 export function verdictWord(status: string): string {
   return isStatus(status) ? VERDICTS[status].word : (REFUSALS[status] ?? 'Didn’t run');
@@ -109,6 +214,12 @@ export function verdictWord(status: string): string {
 export function verdictSentence(run: RunRow): string {
   if (isStatus(run.status) && run.error === null) return VERDICTS[run.status].sentence(run);
   return `Didn’t run. ${run.error ?? verdictWord(run.status)}`;
+}
+
+/** What stands in place of the output of a run that has none. */
+export function noOutput(run: RunRow): string {
+  if (run.error !== null || (run.status === 'cancelled' && !run.seconds)) return 'There is no output: the program didn’t run.';
+  return run.status === 'interrupted' ? 'The program had printed nothing when it was cut off.' : 'The program printed nothing.';
 }
 
 const TITLES: Record<string, string> = {
@@ -124,13 +235,14 @@ export function languageTitle(language: string): string {
 }
 
 /** Seconds so far. The engine needs a moment to stop it: the figure waits at the limit. */
-export function elapsedOf(run: { started_ms: number; limit_seconds: number }, nowMs: number): number {
+export function elapsedOf(run: LiveRunView, nowMs: number): number {
+  if (run.waiting !== undefined) return 0;
   return Math.min(run.limit_seconds, Math.max(0, (nowMs - run.started_ms) / 1000));
 }
 
-/** What a row in a list is called. */
-export function runTitle(run: { label: string | null; language: string }): string {
-  return run.label?.trim() || `${languageTitle(run.language)} program`;
+/** What a run is called, wherever it is named: its label, or a few words of its program. */
+export function runTitle(run: { label: string | null; title: string | null; language: string }): string {
+  return run.label?.trim() || run.title?.trim() || `${languageTitle(run.language)} program`;
 }
 
 /** The first digits of `sha256:...`, enough to tell two images apart. */

@@ -22,7 +22,7 @@ function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-const WORDS = ['text', 'muted', 'accent', 'ok', 'failed', 'timeout', 'out_of_memory', 'output_limit', 'cancelled'];
+const WORDS = ['text', 'muted', 'accent', 'ok', 'failed', 'timeout', 'out_of_memory', 'output_limit', 'cancelled', 'interrupted'];
 const TERMINAL = ['t-black', 't-red', 't-green', 't-yellow', 't-blue', 't-magenta', 't-cyan', 't-white'];
 
 describe.each(['light', 'dark'])('%s', (name) => {

@@ -29,11 +29,7 @@ impl Progress {
     /// The parameters of a `code.waiting` notification.
     pub(super) fn waiting(&mut self, params: &Value) {
         match params["why"].as_str() {
-            Some("image") if params["preparing"] == true => {
-                let image = plain(params["image"].as_str().unwrap_or_default());
-                self.get(Kind::Spinner).set_message(format!("Preparing {image} for its first run"));
-            }
-            Some("image") => {
+            Some("pull") => {
                 let image = plain(params["image"].as_str().unwrap_or_default());
                 let (done, total) = (figure(params, "downloaded_bytes"), figure(params, "total_bytes"));
                 let bar = self.get(Kind::Bar);
@@ -43,9 +39,12 @@ impl Progress {
                 });
                 bar.set_position((params["fraction"].as_f64().unwrap_or(0.0) * STEPS as f64) as u64);
             }
-            Some("queue") => self.get(Kind::Spinner).set_message("Waiting for a place"),
-            Some("engine") => self.get(Kind::Spinner).set_message("Waiting for the engine"),
-            _ => {}
+            Some(why) => {
+                if let Some(words) = words(why, params) {
+                    self.get(Kind::Spinner).set_message(words);
+                }
+            }
+            None => {}
         }
     }
 
@@ -61,6 +60,23 @@ impl Progress {
         }
         let (_, bar) = self.bar.get_or_insert_with(|| (kind, made(kind)));
         bar
+    }
+}
+
+/// Of what has no figure. Newer services may wait for something else, which is not shown.
+fn words(why: &str, params: &Value) -> Option<String> {
+    let image = || plain(params["image"].as_str().unwrap_or_default());
+    match why {
+        "turn" => match figure(params, "ahead") {
+            0 => Some("Waiting for a place".into()),
+            ahead => Some(format!("Waiting for a place, {ahead} before it")),
+        },
+        "unread" => Some("Waiting until earlier results are read".into()),
+        "engine" => Some("Waiting for the engine".into()),
+        "preparation" => Some(format!("Preparing {} for its first run", image())),
+        "check" => Some(format!("Checking that {} keeps programs in", image())),
+        "starting" => Some("Starting".into()),
+        _ => None,
     }
 }
 
@@ -81,4 +97,22 @@ fn made(kind: Kind) -> ProgressBar {
         bar.enable_steady_tick(TURN);
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_waited_for_is_said() {
+        let said = |params: Value| words(params["why"].as_str().unwrap(), &params);
+        assert_eq!(said(json!({ "why": "turn", "ahead": 0 })).unwrap(), "Waiting for a place");
+        assert_eq!(said(json!({ "why": "turn", "ahead": 3 })).unwrap(), "Waiting for a place, 3 before it");
+        assert_eq!(
+            said(json!({ "why": "preparation", "image": "go\u{1b}" })).unwrap(),
+            "Preparing go\u{fffd} for its first run"
+        );
+        assert_eq!(said(json!({ "why": "something else" })), None);
+    }
 }

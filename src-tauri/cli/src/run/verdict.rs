@@ -30,7 +30,10 @@ pub(super) fn say(sentence: &str) {
 }
 
 fn sentences(result: &Value, saving: bool) -> Vec<String> {
-    [verdict(result), files(result, saving), skipped(result), left_behind(result)].into_iter().flatten().collect()
+    [verdict(result), files(result, saving), skipped(result), left_behind(result), unrecorded(result)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn verdict(result: &Value) -> Option<String> {
@@ -43,12 +46,21 @@ fn verdict(result: &Value) -> Option<String> {
             let most = bytes(most.unwrap_or(0));
             Some(format!("Stopped: it printed too much ({most}); `--overflow truncate` lets it run."))
         }
-        "cancelled" => Some("Cancelled.".into()),
+        "cancelled" => Some(cancelled(result["ended_by"].as_str().unwrap_or_default()).into()),
         "failed" if result["oom_kills"].as_u64().unwrap_or(0) > 0 => {
             let memory = limit("memory_mb");
             Some(format!("The memory limit of {memory} MB ended one of its processes."))
         }
         _ => None,
+    }
+}
+
+fn cancelled(by: &str) -> &'static str {
+    match by {
+        "owner" => "Stopped by the owner, in Sandtray's window or tray.",
+        "switch" => "Stopped: Sandtray was turned off.",
+        "shutdown" => "Stopped: Sandtray was ended.",
+        _ => "Cancelled.",
     }
 }
 
@@ -70,6 +82,10 @@ fn left_behind(result: &Value) -> Option<String> {
     let names = result["left_behind"].as_array().filter(|names| !names.is_empty())?;
     let names = list(names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()));
     Some(format!("Not returned, since only what is written under out/ is: {names}."))
+}
+
+fn unrecorded(result: &Value) -> Option<String> {
+    (result["recorded"] == false).then(|| "The history could not take this run; `sandtray status` says why.".into())
 }
 
 fn list(names: impl ExactSizeIterator<Item = String>) -> String {
@@ -113,6 +129,13 @@ mod tests {
                 "Stopped: it printed too much (68 KB); `--overflow truncate` lets it run.",
             ),
             (json!({ "status": "cancelled" }), "Cancelled."),
+            (json!({ "status": "cancelled", "ended_by": "client" }), "Cancelled."),
+            (
+                json!({ "status": "cancelled", "ended_by": "owner" }),
+                "Stopped by the owner, in Sandtray's window or tray.",
+            ),
+            (json!({ "status": "cancelled", "ended_by": "switch" }), "Stopped: Sandtray was turned off."),
+            (json!({ "status": "cancelled", "ended_by": "shutdown" }), "Stopped: Sandtray was ended."),
             (
                 json!({ "status": "failed", "oom_kills": 1, "limits": limits }),
                 "The memory limit of 64 MB ended one of its processes.",
@@ -125,6 +148,10 @@ mod tests {
             (
                 json!({ "status": "ok", "left_behind": ["a", "b", "c", "d", "e", "f", "g"] }),
                 "Not returned, since only what is written under out/ is: a, b, c, d, e and 2 more.",
+            ),
+            (
+                json!({ "status": "ok", "recorded": false }),
+                "The history could not take this run; `sandtray status` says why.",
             ),
         ] {
             assert_eq!(sentences(&result, false), [sentence]);

@@ -8,15 +8,24 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::Endpoint;
+use super::{Endpoint, Unfit};
 
 /// Docker's own files are a few hundred bytes; one past this size is not read.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
+/// How an address was found, where somebody wrote it down.
+pub(super) const BY_SETTINGS: &str = "Sandtray's settings";
+pub(super) const BY_VARIABLE: &str = "DOCKER_HOST";
+pub(super) const BY_CONTEXT: &str = "the Docker context ";
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
 /// A user who sets a variable for `docker` does not know that programs of agents and their data would go that way.
 const NOT_CHOSEN: &str = "it is another computer's, where programs, inputs and results would go unencrypted; if you mean it, name \
     it as `engine` in Sandtray's settings, otherwise forward its socket with `ssh -L`";
+
+const NO_TLS: &str =
+    "Sandtray doesn't speak TLS to an engine; run Sandtray on that computer, or forward its socket with `ssh -L`";
+const NO_SSH: &str = "Sandtray doesn't connect over SSH by itself; forward the socket with \
+    `ssh -L /tmp/docker.sock:/var/run/docker.sock HOST` and name `unix:///tmp/docker.sock` in the settings";
 
 /// The variables that matter here; the rest of the environment is nobody's business.
 const VARIABLES: &[&str] = &[
@@ -56,7 +65,7 @@ pub enum Presence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Candidate {
     Try(Endpoint),
-    Unusable { endpoint: Endpoint, reason: String },
+    Unusable { endpoint: Endpoint, unfit: Unfit, reason: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,15 +80,15 @@ pub struct Candidates {
 pub fn candidates(places: &Places, probe: &dyn Fn(&Path) -> Presence) -> Candidates {
     let mut search = Search { probe, real: Vec::new(), out: Candidates::default() };
     if let Some(url) = places.chosen.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
-        search.named(places, &Named { url, found: "Sandtray's settings", tls: false, by_owner: true });
+        search.named(places, &Named { url, found: BY_SETTINGS, tls: false, by_owner: true });
         return search.out;
     }
-    if let Some(url) = places.variable("DOCKER_HOST") {
-        search.named(places, &Named { url, found: "DOCKER_HOST", tls: places.wants_tls(), by_owner: false });
+    if let Some(url) = places.variable(BY_VARIABLE) {
+        search.named(places, &Named { url, found: BY_VARIABLE, tls: places.wants_tls(), by_owner: false });
         return search.out;
     }
     if let Some(context) = context(places) {
-        let found = format!("the Docker context {}", context.name);
+        let found = format!("{BY_CONTEXT}{}", context.name);
         search.named(places, &Named { url: &context.url, found: &found, tls: context.tls, by_owner: false });
     }
     for (path, found) in usual_places(places) {
@@ -137,10 +146,10 @@ impl Search<'_> {
         }
         self.out.looked_at.push(url.clone());
         let endpoint = Endpoint { url, found: named.found.to_owned() };
-        let unasked = || (endpoint.is_remote() && !named.by_owner).then(|| NOT_CHOSEN.to_owned());
+        let unasked = || (endpoint.is_remote() && !named.by_owner).then(|| (Unfit::Elsewhere, NOT_CHOSEN.to_owned()));
         self.add(match fault.or_else(unasked) {
             None => Candidate::Try(endpoint),
-            Some(reason) => Candidate::Unusable { endpoint, reason },
+            Some((unfit, reason)) => Candidate::Unusable { endpoint, unfit, reason },
         });
     }
 
@@ -198,8 +207,11 @@ impl Places {
     }
 }
 
+/// Why an address cannot be used.
+type Fault = (Unfit, String);
+
 /// The URL as we keep it, and why it cannot be used, if it cannot.
-fn read_url(places: &Places, url: &str, tls: bool) -> (String, Option<String>) {
+fn read_url(places: &Places, url: &str, tls: bool) -> (String, Option<Fault>) {
     let here = |path: &str| match (path.strip_prefix("~/"), &places.home) {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         _ => path.to_owned(),
@@ -208,31 +220,26 @@ fn read_url(places: &Places, url: &str, tls: bool) -> (String, Option<String>) {
         if url.starts_with('/') || url.starts_with("~/") {
             return (format!("unix://{}", here(url)), not_here("unix"));
         }
-        return (url.to_owned(), Some("an engine's address starts with `unix://`, `npipe://` or `tcp://`".into()));
+        let fault = "an engine's address starts with `unix://`, `npipe://` or `tcp://`";
+        return (url.to_owned(), Some((Unfit::Address, fault.into())));
     };
     let fault = match scheme {
-        "unix" | "npipe" if rest.is_empty() => Some("the address names no socket".into()),
+        "unix" | "npipe" if rest.is_empty() => Some((Unfit::Address, "the address names no socket".into())),
         "unix" => return (format!("unix://{}", here(rest)), not_here("unix")),
         "npipe" => not_here("npipe"),
-        "tcp" | "http" if rest.is_empty() => Some("the address names no host".into()),
+        "tcp" | "http" if rest.is_empty() => Some((Unfit::Address, "the address names no host".into())),
         "tcp" | "http" if !tls => None,
-        "tcp" | "http" | "https" => Some(
-            "Sandtray doesn't speak TLS to an engine; run Sandtray on that computer, or forward its socket with `ssh -L`"
-                .into(),
-        ),
-        "ssh" => Some(
-            "Sandtray doesn't connect over SSH by itself; forward the socket with `ssh -L /tmp/docker.sock:/var/run/docker.sock HOST` and name `unix:///tmp/docker.sock` in the settings"
-                .into(),
-        ),
-        other => Some(format!("Sandtray doesn't know addresses that start with `{other}://`")),
+        "tcp" | "http" | "https" => Some((Unfit::Tls, NO_TLS.into())),
+        "ssh" => Some((Unfit::Ssh, NO_SSH.into())),
+        other => Some((Unfit::Address, format!("Sandtray doesn't know addresses that start with `{other}://`"))),
     };
     (url.to_owned(), fault)
 }
 
-fn not_here(scheme: &str) -> Option<String> {
+fn not_here(scheme: &str) -> Option<Fault> {
     match (scheme, cfg!(windows)) {
-        ("unix", true) => Some("Unix sockets can't be used on Windows; use `npipe://`".into()),
-        ("npipe", false) => Some("named pipes exist on Windows only; use `unix://`".into()),
+        ("unix", true) => Some((Unfit::Address, "Unix sockets can't be used on Windows; use `npipe://`".into())),
+        ("npipe", false) => Some((Unfit::Address, "named pipes exist on Windows only; use `unix://`".into())),
         _ => None,
     }
 }

@@ -1,7 +1,8 @@
 //! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's protocol
 //! and run programs of a few words, one a line:
 //!
-//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `die` (no trailer), `oom`,
+//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `oom`, `die` (no trailer; `die oom`,
+//! `die killed`, `die removed`, `die unrecorded`, `die N`: as the engine tells it),
 //! `open` (the start line says that the launcher can be read), `stay` (it runs on after its trailer and tar),
 //! `early BYTES` (on standard error, ahead of the start line; first line only),
 //! `wait NAME` (until [`Fake::open`] is called with that name).
@@ -21,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, InstanceId, LayerEvent, PullError, Usage, Watched, container_name,
+    EngineTrouble, Exit, ImageInfo, InstanceId, LastEvents, LayerEvent, PullError, Usage, Watched, container_name,
 };
 use crate::run::RunId;
-use stage::launch;
+use stage::{Ending, launch};
 
 /// What the container of an image in the making takes to go once it is given up.
 const GOING: Duration = Duration::from_millis(50);
@@ -54,6 +55,8 @@ struct World {
     /// Containers still to be made that will end as soon as they are spoken to.
     frail: usize,
     no_preload: bool,
+    /// Containers still to be made that will be gone when they are to be started.
+    to_vanish: usize,
     pulls_are_held: bool,
     looks: usize,
     derived: usize,
@@ -74,6 +77,7 @@ struct Container {
     instance: String,
     run: String,
     exit: Exit,
+    events: LastEvents,
     /// Dropped when the container is removed: its program ends.
     alive: Option<watch::Sender<()>>,
 }
@@ -85,7 +89,10 @@ impl World {
         let exit = Exit { running: false, exit_code: 0, oom_killed: false, started_at: None };
         let (name, image) = (container_name(run), image.to_owned());
         let (instance, run) = (instance.to_string(), run.to_string());
-        self.containers.insert(id.clone(), Container { name, image, instance, run, exit, alive: None });
+        self.containers.insert(
+            id.clone(),
+            Container { name, image, instance, run, exit, events: LastEvents::default(), alive: None },
+        );
         id
     }
 }
@@ -116,7 +123,7 @@ impl Fake {
         world.pulls.insert(name.to_owned(), events);
     }
 
-    /// A pull of this image begins and does not end, until another script is set.
+    /// A pull of this image begins, reports what was scripted, and does not end, until another script is set.
     pub fn hold_pull(&self, name: &str) {
         self.world().held.insert(name.to_owned());
     }
@@ -137,6 +144,11 @@ impl Fake {
     /// Containers end where they are to start their interpreter ahead of a program.
     pub fn refuse_to_preload(&self) {
         self.world().no_preload = true;
+    }
+
+    /// The next so many containers are gone before they can be started.
+    pub fn lose_containers(&self, containers: usize) {
+        self.world().to_vanish = containers;
     }
 
     /// Lets every `wait NAME` of that name go on, now and later.
@@ -272,7 +284,8 @@ impl Engine for Fake {
         let mut world = self.world();
         world.pulls_begun += 1;
         if world.held.contains(&name) {
-            return stream::pending().boxed();
+            let events = world.pulls.get(&name).cloned().unwrap_or_default();
+            return stream::iter(events).chain(stream::pending()).boxed();
         }
         let events = world.pulls.get(&name).cloned().unwrap_or_else(|| vec![Err(PullError::NoSuchImage)]);
         let mut gates = world.pulls_are_held.then(|| self.shared.gates.subscribe());
@@ -321,6 +334,11 @@ impl Engine for Fake {
         let mut world = self.check()?;
         let named = |(name, image): &(&String, &ImageInfo)| **name == spec.image || image.id == spec.image;
         let image = world.images.iter().find(named).map(|(_, image)| image.id.clone()).ok_or(EngineError::NoImage)?;
+        let name = container_name(spec.run);
+        if world.containers.values().any(|container| container.name == name) {
+            let message = format!("Conflict. The container name \"/{name}\" is already in use.");
+            return Err(EngineError::Refused { doing: "create a container", message });
+        }
         let id = world.add(&image, &spec.instance, spec.run);
         if world.unanswered > 0 {
             world.unanswered -= 1;
@@ -338,6 +356,10 @@ impl Engine for Fake {
         let (frail, no_preload);
         {
             let mut world = self.check()?;
+            if world.to_vanish > 0 {
+                world.to_vanish -= 1;
+                world.containers.remove(id);
+            }
             let container = world.containers.get_mut(id).ok_or(EngineError::NoContainer)?;
             container.exit.running = true;
             container.alive = Some(alive);
@@ -347,13 +369,18 @@ impl Engine for Fake {
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
-            let exit = tokio::select! {
-                exit = launch(stdin, frames, gates, (frail, no_preload)) => exit,
-                _ = life.changed() => Exit { running: false, exit_code: 137, oom_killed: false, started_at: None },
+            // The frames end with the exit, as an engine's streams do, and not before it is known.
+            let end = frames.clone();
+            let Ending { exit, events } = tokio::select! {
+                ending = launch(stdin, frames, gates, (frail, no_preload)) => ending,
+                _ = life.changed() => Ending::exited(137),
             };
-            if let Some(container) = fake.world().containers.get_mut(&id) {
-                container.exit = exit;
+            if events.removed {
+                fake.world().containers.remove(&id);
+            } else if let Some(container) = fake.world().containers.get_mut(&id) {
+                (container.exit, container.events) = (exit, events);
             }
+            drop(end);
         });
         let output =
             stream::unfold(output, |mut output| async { output.recv().await.map(|frame| (Ok(frame), output)) });
@@ -362,6 +389,12 @@ impl Engine for Fake {
 
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError> {
         Ok(self.check()?.containers.get(id).ok_or(EngineError::NoContainer)?.exit.clone())
+    }
+
+    async fn last_events(&self, id: &ContainerId) -> Result<LastEvents, EngineError> {
+        let world = self.check()?;
+        let gone = LastEvents { died: true, removed: true, ..LastEvents::default() };
+        Ok(world.containers.get(id).map_or(gone, |container| container.events))
     }
 
     async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError> {

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::discovery::{self, Candidate, Candidates, Places, Presence};
-use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble, Watched};
+use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble, Unfit, Watched};
 
 /// Asking an engine who it is.
 pub const PING_BOUND: Duration = Duration::from_secs(3);
@@ -268,7 +268,9 @@ impl Health {
     async fn attempt(&self, candidate: Candidate) -> Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble> {
         let endpoint = match candidate {
             Candidate::Try(endpoint) => endpoint,
-            Candidate::Unusable { endpoint, reason } => return Err(EngineTrouble::Unusable { endpoint, reason }),
+            Candidate::Unusable { endpoint, unfit, reason } => {
+                return Err(EngineTrouble::Unusable { endpoint, unfit, reason });
+            }
         };
         let engine = match timeout(CONNECT_BOUND, self.config.connector.connect(&endpoint)).await {
             Ok(connected) => connected?,
@@ -355,7 +357,7 @@ async fn ask(engine: &dyn Engine) -> Result<EngineInfo, EngineTrouble> {
         Ok(Ok(info)) => Ok(info),
         Ok(Err(EngineError::Unavailable(trouble))) => Err(trouble),
         Ok(Err(EngineError::Refused { message, .. })) => {
-            Err(EngineTrouble::Unusable { endpoint: endpoint(), reason: message })
+            Err(EngineTrouble::Unusable { endpoint: endpoint(), unfit: Unfit::Other, reason: message })
         }
         // It hung up in the middle: it is on its way down or up.
         Ok(Err(

@@ -10,6 +10,7 @@ pub mod health;
 pub mod pull;
 pub mod seccomp;
 pub mod state;
+mod unfit;
 pub mod walls;
 
 use std::fmt;
@@ -29,7 +30,8 @@ use crate::language::Language;
 use crate::run::{Limits, RunId, Stream};
 
 pub use pull::{LayerEvent, PullError, PullFigure};
-pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble};
+pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble, NamedBy};
+pub use unfit::Unfit;
 
 /// Labels on every container, by which the sweep finds what a dead service left behind.
 pub const LABEL_INSTANCE: &str = "sandtray.instance";
@@ -72,6 +74,10 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     /// How it ended. For the case in which its own last words did not arrive.
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError>;
+
+    /// What it recorded of the container's end: for one whose own last words did not arrive. Works for one that is gone.
+    /// Ends within a bound of its own; an engine that keeps no record tells nothing.
+    async fn last_events(&self, id: &ContainerId) -> Result<LastEvents, EngineError>;
 
     /// What it uses now, while it runs.
     async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError>;
@@ -204,6 +210,17 @@ pub struct Exit {
     pub started_at: Option<SystemTime>,
 }
 
+/// What an engine recorded of a container's end. No program in the container can make it record a kill or a removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LastEvents {
+    pub died: bool,
+    /// The engine was asked to kill it.
+    pub killed: bool,
+    /// The kernel killed one of its processes for want of memory.
+    pub out_of_memory: bool,
+    pub removed: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Of the whole container, its tmpfs included; without the cache that the kernel may take back at any time.
@@ -231,4 +248,16 @@ pub enum EngineError {
     /// The conversation broke off in the middle.
     #[error("the connection to the engine broke while it was asked to {doing}: {message}")]
     Broken { doing: &'static str, message: String },
+}
+
+impl EngineError {
+    /// The engine's trouble, where the error says that it cannot be reached. One that hangs up in the middle is on its way
+    /// down or up.
+    pub fn trouble(&self, endpoint: &Endpoint) -> Option<EngineTrouble> {
+        match self {
+            Self::Unavailable(trouble) => Some(trouble.clone()),
+            Self::Broken { .. } => Some(EngineTrouble::NotAnswering { endpoint: endpoint.clone() }),
+            Self::NoImage | Self::NoContainer | Self::DeclaresVolumes | Self::Refused { .. } => None,
+        }
+    }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::discovery::{BY_CONTEXT, BY_SETTINGS, BY_VARIABLE};
+use super::unfit::Unfit;
+
 /// Where an engine listens and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -14,10 +17,30 @@ pub struct Endpoint {
     pub found: String,
 }
 
+/// Who wrote an engine's address down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The owner, in Sandtray's settings.
+    Settings,
+    /// The variable DOCKER_HOST.
+    Variable,
+    /// The Docker context of this name.
+    Context(String),
+}
+
 impl Endpoint {
     /// What its owner calls it, before it has said so itself.
     pub fn engine_name(&self) -> &'static str {
         if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
+    }
+
+    /// Where its address was written down; nowhere, where it is a usual place.
+    pub fn named_by(&self) -> Option<NamedBy> {
+        match self.found.as_str() {
+            BY_SETTINGS => Some(NamedBy::Settings),
+            BY_VARIABLE => Some(NamedBy::Variable),
+            found => found.strip_prefix(BY_CONTEXT).map(|name| NamedBy::Context(name.to_owned())),
+        }
     }
 
     /// Whether the engine is reached unencrypted and perhaps over a network. An address that cannot be read as one of
@@ -132,6 +155,7 @@ pub enum EngineTrouble {
     /// It answers, but not as an engine that we can use.
     Unusable {
         endpoint: Endpoint,
+        unfit: Unfit,
         reason: String,
     },
     /// It answers, but a probe showed that it does not hold a wall around programs in this image.
@@ -171,52 +195,36 @@ impl EngineTrouble {
     pub fn summary(&self) -> String {
         match self {
             Self::Absent { .. } => "Docker isn't installed".into(),
+            Self::NotRunning { endpoint } if endpoint.named_by().is_some() => {
+                format!("{} isn't at the address given", endpoint.engine_name())
+            }
             Self::NotRunning { endpoint } => format!("{} isn't running", endpoint.engine_name()),
             Self::PermissionDenied { endpoint } => format!("{} isn't open to you", endpoint.engine_name()),
             Self::NotAnswering { endpoint } => format!("{} isn't answering", endpoint.engine_name()),
-            Self::Unusable { endpoint, .. } => format!("{} can't be used", endpoint.engine_name()),
+            Self::Unusable { endpoint, unfit, .. } => unfit.summary(endpoint.engine_name()),
             Self::WallMissing { endpoint, .. } => format!("{} doesn't hold every wall", endpoint.engine_name()),
-        }
-    }
-
-    /// The detail that the summary leaves out, if the engine itself is the reason.
-    pub fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Unusable { reason, .. } => Some(reason),
-            Self::WallMissing { wall, .. } => Some(wall),
-            Self::Absent { .. }
-            | Self::NotRunning { .. }
-            | Self::PermissionDenied { .. }
-            | Self::NotAnswering { .. } => None,
         }
     }
 
     /// The next step.
     pub fn hint(&self) -> String {
-        self.step(|command| format!("`{command}`"))
-    }
-
-    /// The next step, for a place that shows [`Self::command`] beside it.
-    pub fn hint_beside_command(&self) -> String {
-        self.step(|_| "this command".into())
-    }
-
-    fn step(&self, shown: impl Fn(&str) -> String) -> String {
+        let command = self.command().map(|command| format!("`{command}`"));
         match self {
             Self::Absent { .. } => {
                 "Install Docker (https://docs.docker.com/get-docker/); Sandtray will notice by itself.".into()
             }
-            Self::NotRunning { .. } => match self.command() {
-                Some(command) => {
-                    let command = shown(command);
+            Self::NotRunning { endpoint } => match (command, endpoint.named_by()) {
+                (Some(command), _) => {
                     format!("Start Docker ({command}, or open Docker Desktop); Sandtray will notice by itself.")
                 }
-                None => "Start it; Sandtray will notice by itself.".into(),
+                (None, None) => "Start it; Sandtray will notice by itself.".into(),
+                (None, Some(NamedBy::Settings)) => "Start it, or change `engine` in Sandtray's settings.".into(),
+                (None, Some(NamedBy::Variable)) => "Start it, or change DOCKER_HOST and start Sandtray again.".into(),
+                (None, Some(NamedBy::Context(_))) => "Start it, or choose another context with `docker context use`.".into(),
             },
-            Self::PermissionDenied { .. } => match self.command() {
+            Self::PermissionDenied { .. } => match command {
                 Some(command) => {
-                    let command = shown(command);
-                    format!("Add yourself to the docker group with {command}, then log out and in again.")
+                    format!("Add yourself to the docker group with {command}, then log out and in again. Its members can become root.")
                 }
                 None => "Ask the administrator of this computer to let you use it.".into(),
             },
@@ -231,12 +239,14 @@ impl EngineTrouble {
     }
 
     /// The hint's command, to be typed or copied as it is.
-    pub fn command(&self) -> Option<&'static str> {
+    fn command(&self) -> Option<&'static str> {
         match self {
             Self::NotRunning { endpoint } if endpoint.url == "unix:///var/run/docker.sock" => {
                 Some(if cfg!(target_os = "macos") { "open -a Docker" } else { "sudo systemctl start docker" })
             }
-            Self::PermissionDenied { .. } if cfg!(target_os = "linux") => Some("sudo usermod -aG docker \"$USER\""),
+            Self::PermissionDenied { endpoint } if cfg!(target_os = "linux") && endpoint.engine_name() == "Docker" => {
+                Some("sudo usermod -aG docker \"$USER\"")
+            }
             Self::Absent { .. }
             | Self::NotRunning { .. }
             | Self::PermissionDenied { .. }
@@ -258,7 +268,7 @@ impl fmt::Display for EngineTrouble {
                 write!(f, "{} is there, but you may not use it: no access to {endpoint}.", endpoint.engine_name())
             }
             Self::NotAnswering { endpoint } => write!(f, "{} isn't answering at {endpoint}.", endpoint.engine_name()),
-            Self::Unusable { endpoint, reason } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
+            Self::Unusable { endpoint, reason, .. } => write!(f, "The engine at {endpoint} can't be used: {reason}."),
             Self::WallMissing { endpoint, image, wall } => {
                 write!(
                     f,
@@ -291,7 +301,7 @@ mod tests {
                 EngineTrouble::NotRunning { endpoint: endpoint.clone() },
                 EngineTrouble::PermissionDenied { endpoint: endpoint.clone() },
                 EngineTrouble::NotAnswering { endpoint: endpoint.clone() },
-                EngineTrouble::Unusable { endpoint: endpoint.clone(), reason: reason.clone() },
+                EngineTrouble::Unusable { endpoint: endpoint.clone(), unfit: Unfit::TooOld, reason: reason.clone() },
                 EngineTrouble::WallMissing { endpoint, image: "python".into(), wall: "no network".into() },
             ]
         };
@@ -304,24 +314,34 @@ mod tests {
         for trouble in troubles() {
             let summary = trouble.summary();
             let name = trouble.endpoint().map_or("Docker", Endpoint::engine_name);
-            assert!(summary.starts_with(&format!("{name} ")), "{summary}");
+            assert!(summary.starts_with(name), "{summary}");
             assert!(!summary.contains([':', '/', '.', '(']), "{summary}");
             assert!(summary.len() <= 40, "{summary}");
         }
     }
 
     #[test]
-    fn beside_its_command_a_hint_does_not_repeat_it() {
-        for trouble in troubles() {
-            let (alone, beside) = (trouble.hint(), trouble.hint_beside_command());
-            match trouble.command() {
-                Some(command) => {
-                    assert!(alone.contains(&format!("`{command}`")), "{alone}");
-                    assert_eq!(alone.replace(&format!("`{command}`"), "this command"), beside);
-                }
-                None => assert_eq!(alone, beside),
-            }
+    fn every_kind_of_unusable_has_a_short_form_of_its_own() {
+        use std::collections::BTreeSet;
+        let kinds =
+            [Unfit::Address, Unfit::Ssh, Unfit::Tls, Unfit::Elsewhere, Unfit::TooOld, Unfit::OtherSystem, Unfit::Other];
+        let said: BTreeSet<String> = kinds.iter().map(|kind| kind.summary("Docker")).collect();
+        assert_eq!(said.len(), kinds.len());
+        for summary in said {
+            assert!(
+                summary.starts_with("Docker") && summary.len() <= 40 && !summary.contains([':', '`', '/']),
+                "{summary}"
+            );
         }
+    }
+
+    #[test]
+    fn an_address_that_was_written_down_is_told_from_a_usual_place() {
+        let by = |found: &str| endpoint("unix:///x.sock", found).named_by();
+        assert_eq!(by("the default socket"), None);
+        assert_eq!(by("Sandtray's settings"), Some(NamedBy::Settings));
+        assert_eq!(by("DOCKER_HOST"), Some(NamedBy::Variable));
+        assert_eq!(by("the Docker context lab"), Some(NamedBy::Context("lab".into())));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One run in one leased container: send, watch the deadline and the caps, collect, and say honestly how it ended.
 
+mod ending;
 mod output;
 
 use std::collections::HashSet;
@@ -10,16 +11,18 @@ use futures_util::StreamExt;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::budget::Hold;
 use crate::engine::{Attached, EngineError, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
-use crate::run::{Captured, Limits, Missed, Outcome, OutputChunk, RunSpec, Status, Stream};
+use crate::run::{
+    Cancel, Captured, EndedBy, Interrupted, Limits, Missed, Outcome, OutputChunk, RunSpec, Status, Stream,
+};
 use crate::tap::Tap;
 
+use ending::{Channel, Early, End, KILLED, Verdict};
 use output::Output;
 
 /// From the header to the start line: unpacking 6 MB takes a fraction of a second on a slow machine.
@@ -28,9 +31,6 @@ const SETUP_LIMIT: Duration = Duration::from_secs(30);
 const COLLECT_LIMIT: Duration = Duration::from_secs(10);
 /// From the run's own limit to the end of the tar, for a program that ended just in time.
 const COLLECT_GRACE: Duration = Duration::from_secs(2);
-/// For the engine's word on a container that ended without its own.
-const EXIT_LIMIT: Duration = Duration::from_secs(5);
-const EXIT_POLL: Duration = Duration::from_millis(50);
 
 /// The launcher waits this long for what a program left running.
 const LINGER: Duration = Duration::from_millis(100);
@@ -39,13 +39,6 @@ const MAX_LEFT_BEHIND: usize = 100;
 
 /// Of what a container said that never started its program, for the error.
 const MAX_SAID: usize = 300;
-
-/// 128 + SIGKILL: what a shell would say of a program that Sandtray killed.
-const KILLED: i32 = 137;
-/// PID 1's own exit code where its watchdog ended the run.
-const WATCHDOG: i32 = 124;
-/// And where the program did not get to its interpreter whole.
-const NOT_FED: i32 = 125;
 
 /// Where a run's progress goes while it runs. A receiver that is too slow loses output, counted in `missed`, never the verdict.
 #[derive(Debug, Default)]
@@ -68,6 +61,14 @@ pub struct Asked {
     pub wall_clock: SystemTime,
 }
 
+/// Why there is no outcome.
+#[derive(Debug)]
+pub enum Failed {
+    Run(RunError),
+    /// The container was ended by somebody before its program started: another one will do as well.
+    Lost,
+}
+
 /// Runs the program and lets the container go. Cancelling ends it with the verdict `cancelled` and what it printed so far.
 pub async fn execute(
     lease: Lease,
@@ -75,11 +76,11 @@ pub async fn execute(
     image: String,
     asked: Asked,
     progress: &mut Progress,
-    cancel: &CancellationToken,
-) -> Result<Outcome, RunError> {
+    cancel: &Cancel,
+) -> Result<Outcome, Failed> {
     let nonce = Nonce::random();
     let opening = launcher::opening(spec, &nonce, asked.wall_clock)
-        .map_err(|error| RunError::Internal(format!("the files could not be packed: {error}")))?;
+        .map_err(|error| Failed::Run(RunError::Internal(format!("the files could not be packed: {error}"))))?;
     let Lease { mut container, attached } = lease;
     container.occupy();
     let mut run = Run::new(spec, &nonce, asked.at, progress);
@@ -88,9 +89,10 @@ pub async fn execute(
 }
 
 /// What is known before a run that never got a container.
-pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked) -> Outcome {
+pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked, by: EndedBy) -> Outcome {
     Outcome {
         status: Status::Cancelled,
+        ended_by: by,
         exit_code: KILLED,
         stdout: Captured::default(),
         stderr: Captured::default(),
@@ -104,6 +106,7 @@ pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked) -> Outcome {
         oom_kills: 0,
         image,
         limits: spec.limits,
+        recorded: true,
     }
 }
 
@@ -112,7 +115,7 @@ pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked) -> Outcome {
 enum Cause {
     /// The trailer and all files are in.
     Complete,
-    Cancelled,
+    Cancelled(EndedBy),
     /// The current phase took longer than it may.
     Deadline,
     OutputLimit,
@@ -165,7 +168,7 @@ impl<'a> Run<'a> {
     }
 
     /// Feeds and reads until there is a cause to stop. Returning drops both directions of the attachment.
-    async fn watch(&mut self, attached: Attached, opening: Bytes, stdin: Bytes, cancel: &CancellationToken) -> Cause {
+    async fn watch(&mut self, attached: Attached, opening: Bytes, stdin: Bytes, cancel: &Cancel) -> Cause {
         let Attached { mut input, mut output } = attached;
         // A program that does not read its stdin closes it under us; that is no failure of anybody.
         let feed = async move {
@@ -181,7 +184,7 @@ impl<'a> Run<'a> {
             let frame = tokio::select! {
                 // In this order: a flood of frames must starve neither the deadline nor the program's stdin.
                 biased;
-                () = cancel.cancelled() => return Cause::Cancelled,
+                () = cancel.cancelled() => return Cause::Cancelled(cancel.who()),
                 () = tokio::time::sleep_until(deadline) => return Cause::Deadline,
                 input = &mut feed, if fed.is_none() => {
                     fed = Some(input);
@@ -265,7 +268,7 @@ impl<'a> Run<'a> {
         container: Container,
         spec: &RunSpec,
         image: String,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome, Failed> {
         let over = Instant::now();
         let Some(began) = self.began else { return self.never_began(cause, container, spec, image).await };
         if !matches!(cause, Cause::OutputLimit) {
@@ -273,38 +276,59 @@ impl<'a> Run<'a> {
         }
         let ending = self.report.ending();
         let at_rest = self.sealed && matches!(cause, Cause::Complete) && ending.is_some();
-        let (status, exit_code, oom_kills) = match (cause, ending) {
-            (Cause::OutputLimit, _) => (Status::OutputLimit, KILLED, 0),
-            (Cause::Cancelled, _) => (Status::Cancelled, KILLED, 0),
-            (_, Some(ending)) => verdict(&ending),
-            (Cause::Deadline, None) => (Status::Timeout, KILLED, 0),
-            (Cause::Complete | Cause::StreamEnded | Cause::StreamFailed(_), None) => last_words(&container).await?,
-            (Cause::Broken(_), None) => (Status::Failed, KILLED, 0),
+        let channel = Channel { broke: matches!(cause, Cause::StreamFailed(_)), sealed: self.sealed };
+        let cancelled_by = if let Cause::Cancelled(by) = cause { Some(by) } else { None };
+        let end = match (cause, ending) {
+            (Cause::OutputLimit, _) => End::Verdict(Verdict::killed(Status::OutputLimit)),
+            (Cause::Cancelled(_), _) => End::Verdict(Verdict::killed(Status::Cancelled)),
+            (_, Some(ending)) => End::Verdict(Verdict::of(&ending)),
+            (Cause::Deadline, None) => End::Verdict(Verdict::killed(Status::Timeout)),
+            (Cause::Broken(_), None) => End::Verdict(Verdict::killed(Status::Failed)),
+            (Cause::Complete | Cause::StreamEnded | Cause::StreamFailed(_), None) => {
+                ending::without_trailer(&container, channel).await
+            }
         };
+        let (seen, engine) = (container.seen(), container.endpoint().engine_name());
         // From here on the container is on its way out, while the reply is on its own.
         if at_rest {
             container.rest();
         } else {
             drop(container);
         }
-        let (beside, harvest) = self.report.into_parts();
+        let memory_bytes = ending.map_or(seen.map(|seen| seen.memory_bytes), |ending| ending.peak_bytes);
+        let cpu = ending.map(|ending| ending.cpu).or(seen.map(|seen| seen.cpu));
         let wall = wall(began, self.ended.unwrap_or(over), ending, &spec.limits);
+        let queued = began - self.asked_at;
+        let (stdout, stderr) = (self.stdout.finish(), self.stderr.finish());
+        let Verdict { status, exit_code, oom_kills } = match end {
+            End::Verdict(verdict) => verdict,
+            End::NotFed => return Err(Failed::Run(ending::not_fed())),
+            End::CutOff(by) => {
+                let (run, limits) = (spec.id, spec.limits);
+                let cut =
+                    Interrupted { run, by, engine, wall, queued, stdout, stderr, memory_bytes, cpu, image, limits };
+                return Err(Failed::Run(RunError::Interrupted(Box::new(cut))));
+            }
+        };
+        let (beside, harvest) = self.report.into_parts();
         let Harvest { files, skipped } = if ending.is_some() { harvest } else { Harvest::default() };
         Ok(Outcome {
             status,
+            ended_by: cancelled_by.unwrap_or(EndedBy::of(status)),
             exit_code,
-            stdout: self.stdout.finish(),
-            stderr: self.stderr.finish(),
+            stdout,
+            stderr,
             files,
             skipped_files: skipped,
             left_behind: left_behind(beside, spec),
             wall,
-            queued: began - self.asked_at,
-            memory_bytes: ending.and_then(|ending| ending.peak_bytes),
-            cpu: ending.map(|ending| ending.cpu),
+            queued,
+            memory_bytes,
+            cpu,
             oom_kills,
             image,
             limits: spec.limits,
+            recorded: true,
         })
     }
 
@@ -315,24 +339,32 @@ impl<'a> Run<'a> {
         container: Container,
         spec: &RunSpec,
         image: String,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome, Failed> {
         let said = self.stderr.finish().bytes;
         let said: String = String::from_utf8_lossy(&said).trim().chars().take(MAX_SAID).collect();
         let fault = match cause {
-            Cause::Cancelled => {
+            Cause::Cancelled(by) => {
                 drop(container);
                 let asked = Asked { at: self.asked_at, wall_clock: SystemTime::now() };
-                return Ok(cancelled_early(spec, image, asked));
+                return Ok(cancelled_early(spec, image, asked, by));
             }
-            Cause::StreamFailed(EngineError::Unavailable(trouble)) => return Err(RunError::Engine(trouble)),
-            Cause::StreamFailed(error) => error.to_string(),
+            Cause::StreamFailed(EngineError::Unavailable(trouble)) => {
+                return Err(Failed::Run(RunError::Engine(trouble)));
+            }
             Cause::Deadline => format!("the container of {image} was not ready within {} s", SETUP_LIMIT.as_secs()),
             Cause::Broken(what) => format!("the image {image} cannot run programs ({what}); it said: {said}"),
-            Cause::StreamEnded | Cause::Complete | Cause::OutputLimit => {
-                format!("the container of {image} ended before the program started; it said: {said}")
+            Cause::StreamEnded | Cause::StreamFailed(_) | Cause::Complete | Cause::OutputLimit => {
+                let broke = matches!(cause, Cause::StreamFailed(_));
+                match ending::before_the_start(&container, broke).await {
+                    Early::Engine(trouble) => return Err(Failed::Run(RunError::Engine(trouble))),
+                    Early::Lost => return Err(Failed::Lost),
+                    Early::Own => {
+                        format!("the container of {image} ended before the program started; it said: {said}")
+                    }
+                }
             }
         };
-        Err(RunError::Internal(fault))
+        Err(Failed::Run(RunError::Internal(fault)))
     }
 
     fn flush_held(&mut self) {
@@ -358,44 +390,6 @@ fn wall(began: Instant, ended: Instant, ending: Option<Ending>, limits: &Limits)
     let cpus = f64::from(limits.milli_cpus) / 1000.0;
     let least = ending.cpu.div_f64(cpus.max(1.0)).min(limits.wall());
     measured.saturating_sub(ending.linger.min(LINGER)).max(least)
-}
-
-/// From what PID 1 says of a program that it saw end.
-fn verdict(ending: &Ending) -> (Status, i32, u32) {
-    let exit_code = i32::from(ending.exit_code);
-    let status = match (exit_code, ending.oom_kills) {
-        (0, _) => Status::Ok,
-        (_, 0) => Status::Failed,
-        (_, _) => Status::OutOfMemory,
-    };
-    (status, exit_code, ending.oom_kills)
-}
-
-/// PID 1 is gone without a trailer: out of memory took it, its watchdog ended the run, or the engine broke off.
-async fn last_words(container: &Container) -> Result<(Status, i32, u32), RunError> {
-    // Its pipes may close some time before the engine has noticed that it ended.
-    let ended = async {
-        loop {
-            match container.exit().await {
-                Ok(exit) if exit.running => tokio::time::sleep(EXIT_POLL).await,
-                settled => return settled,
-            }
-        }
-    };
-    let exit = match tokio::time::timeout(EXIT_LIMIT, ended).await {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(EngineError::Unavailable(trouble))) => return Err(RunError::Engine(trouble)),
-        Ok(Err(error)) => return Err(RunError::Internal(error.to_string())),
-        Err(_) => return Err(RunError::Internal("the connection to the running container broke".into())),
-    };
-    if exit.exit_code == NOT_FED && !exit.oom_killed {
-        return Err(RunError::Internal("the program could not be handed to its interpreter; run it again".into()));
-    }
-    Ok(match exit.exit_code {
-        _ if exit.oom_killed => (Status::OutOfMemory, KILLED, 1),
-        WATCHDOG => (Status::Timeout, KILLED, 0),
-        _ => (Status::Failed, KILLED, 0),
-    })
 }
 
 /// The files that the program wrote outside `out/`, its rewritten inputs included. Files that Sandtray put there and

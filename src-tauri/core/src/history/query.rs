@@ -49,9 +49,13 @@ fn plan(asked: &HistoryQuery) -> Plan {
         wheres.push("search MATCH :words".to_owned());
         values.push((":words", Box::new(words)));
     }
-    if let Some(before) = asked.before {
+    if let Some(before) = asked.before.into_iter().chain(asked.until).min() {
         wheres.push(format!("{key} < :before"));
         values.push((":before", Box::new(before.0)));
+    }
+    if let Some(from) = asked.from {
+        wheres.push(format!("{key} >= :from"));
+        values.push((":from", Box::new(from.0)));
     }
     // The most selective filter picks the index; `+` keeps SQLite from picking another.
     let searched = asked.text.is_some();

@@ -1,24 +1,20 @@
-//! Connections that only read, for lists: writes never wait for them. Two lists are read at a time, over all clients.
+//! Connections that only read, for lists and records: writes never wait for them. Two are read at a time, over all clients.
 //!
-//! While a reader uses the log, SQLite cannot restart it. So the worker may ask for a turn without readers: lists that
-//! are asked for after it wait until the log is written back.
+//! While a reader uses the log, SQLite cannot restart it. So the worker may ask for a turn without readers: what is
+//! asked for after it waits until the log is written back.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use rusqlite::{Connection, InterruptHandle, OpenFlags};
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use super::query;
-use super::record::{HistoryQuery, Page};
+use super::schema;
 
-/// Lists read at a time. Each may keep a thread and a core busy.
+/// Lists and records read at a time. Each may keep a thread and a core busy.
 const LISTS: u32 = 2;
-/// How long opening a connection may wait for a locked database.
-const BUSY: Duration = Duration::from_secs(2);
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -45,11 +41,11 @@ struct Reader {
     era: u64,
 }
 
-/// Why there is no page.
+/// Why nothing was read.
 #[derive(Debug)]
 pub(super) enum Unread {
     Closed,
-    /// The log had grown too long, so the list was ended.
+    /// The log had grown too long, so the reading was ended.
     Interrupted,
     /// The worker may be able to repair it.
     Failed,
@@ -67,17 +63,7 @@ impl Readers {
         }))
     }
 
-    /// `then` runs on the reading thread, and counts as reading.
     pub(super) async fn read<T: Send + 'static>(
-        &self,
-        asked: HistoryQuery,
-        then: impl FnOnce(Page) -> T + Send + 'static,
-    ) -> Result<T, Unread> {
-        self.with(move |connection| query::page(connection, &asked).map(then)).await
-    }
-
-    /// Anything that only reads, on the reading thread.
-    pub(super) async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Unread> {
@@ -86,7 +72,7 @@ impl Readers {
         let reading = tokio::task::spawn_blocking(move || {
             // Held until the end, even if the caller is gone.
             let _turn = turn;
-            inner.work(work)
+            inner.read(work)
         });
         reading.await.unwrap_or(Err(Unread::Failed))
     }
@@ -115,13 +101,13 @@ impl Readers {
 }
 
 impl Inner {
-    fn work<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Unread> {
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Unread> {
         let reader = self.reader().map_err(|_| Unread::Failed)?;
         let number = self.next.fetch_add(1, SeqCst);
         lock(&self.busy).push((number, reader.connection.get_interrupt_handle()));
-        let done = work(&reader.connection);
+        let made = work(&reader.connection);
         lock(&self.busy).retain(|(other, _)| *other != number);
-        match done {
+        match made {
             Ok(made) => {
                 if reader.era == self.era.load(SeqCst) {
                     lock(&self.idle).push(reader);
@@ -142,12 +128,7 @@ impl Inner {
         if let Some(reader) = idle.filter(|reader| reader.era == era) {
             return Ok(reader);
         }
-        let connection = Connection::open_with_flags(
-            &self.path,
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        )?;
-        connection.busy_timeout(BUSY)?;
-        connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cache_size = -1024;")?;
+        let connection = schema::open_to_read(&self.path)?;
         Ok(Reader { connection, era })
     }
 }

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 
 use super::store::first_place;
 use crate::error::RunError;
-use crate::run::{Captured, Client, Limits, Outcome, RunId, RunSpec, SkippedFile};
+use crate::run::{Captured, Client, INTERRUPTED, Interrupted, Limits, Outcome, Overflow, RunId, RunSpec, SkippedFile};
 use crate::settings::Keep;
+use crate::title;
 
 /// Longest name of a client, label and sentence that are kept; the rest is cut.
 const MAX_NAME_BYTES: usize = 256;
@@ -25,7 +26,7 @@ pub const MAX_PAGE: usize = 500;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     pub row: RunRow,
-    /// `None` where the owner keeps metrics only.
+    /// `None` where the owner keeps metrics only, and where the disk had no room for it: see [`RunRow::given_up`].
     pub body: Option<Body>,
 }
 
@@ -40,9 +41,16 @@ pub struct RunRow {
     pub client_program: Option<String>,
     pub language: String,
     pub label: Option<String>,
-    /// The word of a [`crate::run::Status`], or the code of a [`RunError`] where the run did not happen.
+    /// What a run without a label is called: a few words of its program, so for the owner alone.
+    #[serde(skip)]
+    pub title: Option<String>,
+    /// The word of a [`crate::run::Status`]; `interrupted` where the run was cut off; or the code of a [`RunError`] where the
+    /// run did not happen.
     pub status: String,
-    /// The sentence of the error; `None` where the run happened.
+    /// The word of an [`crate::run::EndedBy`]; of a [`crate::run::CutBy`] where the run was cut off; `None` where it did not
+    /// happen, and for one of an earlier version.
+    pub ended_by: Option<String>,
+    /// The sentence of the error; `None` where the run came to an end.
     pub error: Option<String>,
     pub exit_code: Option<i32>,
     /// Wall time of the program.
@@ -66,6 +74,12 @@ pub struct RunRow {
     /// With its digest where that is known; empty where the run did not happen.
     pub image: String,
     pub limits: Limits,
+    /// What was to happen to too much output; `None` in runs of versions that did not keep it.
+    #[serde(skip)]
+    pub overflow: Option<Overflow>,
+    /// Its program, inputs and output were given up, or never kept, for want of disk.
+    #[serde(skip)]
+    pub given_up: bool,
 }
 
 /// Bytes of one stream.
@@ -89,20 +103,32 @@ pub struct FileFigure {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Body {
     pub code: Bytes,
+    /// `None` where there was some and an earlier version did not keep it.
+    pub stdin: Option<Bytes>,
     pub stdout: Bytes,
     pub stderr: Bytes,
-    /// The agent has the bytes; names and sizes are enough to read a run by.
     pub files_in: Vec<FileIn>,
     pub files_out: Vec<FileOut>,
     pub skipped_files: Vec<SkippedFile>,
     pub left_behind: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIn {
     pub name: String,
     pub size: u64,
+    /// `None` where an earlier version did not keep them.
+    pub bytes: Option<Bytes>,
+}
+
+/// One of the files of a run, by the side on which it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Side {
+    /// That the program returned.
+    Out(String),
+    /// That came in.
+    In(String),
+    Stdin,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,20 +148,33 @@ impl RunRecord {
     ) -> Self {
         let row = match result {
             Ok(outcome) => ran(asked(spec, client, queued_at), outcome),
+            Err(RunError::Interrupted(cut)) => cut_off(asked(spec, client, queued_at), cut),
             Err(error) => refused(asked(spec, client, queued_at), error),
         };
-        let body = match keep {
-            Keep::Everything => Some(body(spec, result.ok())),
-            Keep::Metrics => None,
-        };
-        Self { row, body }
+        let record = Self { row, body: Some(body(spec, result)) };
+        match keep {
+            Keep::Everything => record,
+            Keep::Metrics => record.without_words(),
+        }
+    }
+
+    /// The figures alone: nothing that the agent or its program wrote but the label.
+    pub(super) fn without_words(self) -> Self {
+        Self { row: RunRow { title: None, ..self.row }, body: None }
     }
 }
 
 impl RunRow {
     /// Whether a program ran at all.
     pub fn happened(&self) -> bool {
-        self.error.is_none()
+        self.error.is_none() || self.status == INTERRUPTED
+    }
+}
+
+impl Body {
+    /// Whether all is there that came in with the run.
+    pub fn has_inputs(&self) -> bool {
+        self.stdin.is_some() && self.files_in.iter().all(|file| file.bytes.is_some())
     }
 }
 
@@ -148,7 +187,9 @@ fn asked(spec: &RunSpec, client: &Client, queued_at: SystemTime) -> RunRow {
         client_program: client.program.as_deref().map(|program| clipped(program, MAX_LABEL_BYTES)),
         language: spec.language.name().to_owned(),
         label: spec.label.as_deref().map(|label| clipped(label, MAX_LABEL_BYTES)),
+        title: title::beside(spec.label.as_deref(), spec.language, &spec.code),
         status: String::new(),
+        ended_by: None,
         error: None,
         exit_code: None,
         wall: None,
@@ -166,14 +207,19 @@ fn asked(spec: &RunSpec, client: &Client, queued_at: SystemTime) -> RunRow {
         skipped_files: 0,
         image: String::new(),
         limits: spec.limits,
+        overflow: Some(spec.overflow),
+        given_up: false,
     }
 }
 
+fn stream(captured: &Captured) -> StreamFigure {
+    StreamFigure { produced: captured.produced, returned: captured.bytes.len() as u64 }
+}
+
 fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
-    let stream =
-        |captured: &Captured| StreamFigure { produced: captured.produced, returned: captured.bytes.len() as u64 };
     RunRow {
         status: outcome.status.as_str().to_owned(),
+        ended_by: Some(outcome.ended_by.as_str().to_owned()),
         exit_code: Some(outcome.exit_code),
         wall: Some(outcome.wall),
         queued: Some(outcome.queued),
@@ -190,18 +236,46 @@ fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
     }
 }
 
+/// It has no exit code: nobody heard of its end.
+fn cut_off(row: RunRow, cut: &Interrupted) -> RunRow {
+    RunRow {
+        status: INTERRUPTED.to_owned(),
+        ended_by: Some(cut.by.as_str().to_owned()),
+        error: Some(clipped(&cut.to_string(), MAX_ERROR_BYTES)),
+        wall: Some(cut.wall),
+        queued: Some(cut.queued),
+        memory_bytes: cut.memory_bytes,
+        cpu: cut.cpu,
+        stdout: stream(&cut.stdout),
+        stderr: stream(&cut.stderr),
+        image: clipped(&cut.image, MAX_LABEL_BYTES),
+        limits: cut.limits,
+        ..row
+    }
+}
+
 fn refused(row: RunRow, error: &RunError) -> RunRow {
     RunRow { status: error.code().to_owned(), error: Some(clipped(&error.to_string(), MAX_ERROR_BYTES)), ..row }
 }
 
-fn body(spec: &RunSpec, outcome: Option<&Outcome>) -> Body {
+fn body(spec: &RunSpec, result: Result<&Outcome, &RunError>) -> Body {
     let files_in = spec
         .files
         .iter()
-        .map(|file| FileIn { name: file.name.as_str().to_owned(), size: file.bytes.len() as u64 })
+        .map(|file| FileIn {
+            name: file.name.as_str().to_owned(),
+            size: file.bytes.len() as u64,
+            bytes: Some(file.bytes.clone()),
+        })
         .collect();
-    let asked = Body { code: spec.code.clone(), files_in, ..Body::default() };
-    let Some(outcome) = outcome else { return asked };
+    let asked = Body { code: spec.code.clone(), stdin: Some(spec.stdin.clone()), files_in, ..Body::default() };
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(RunError::Interrupted(cut)) => {
+            return Body { stdout: cut.stdout.bytes.clone(), stderr: cut.stderr.bytes.clone(), ..asked };
+        }
+        Err(_) => return asked,
+    };
     Body {
         stdout: outcome.stdout.bytes.clone(),
         stderr: outcome.stderr.bytes.clone(),
@@ -294,8 +368,13 @@ pub struct HistoryQuery {
     pub client: Option<String>,
     /// The file name of the client's program.
     pub program: Option<String>,
-    /// Words that must all start somewhere in the label, the client's name or the beginning of the code.
+    /// Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
+    /// or of the inputs.
     pub text: Option<String>,
+    /// Not older than this place.
+    pub from: Option<Cursor>,
+    /// Older than this place, whatever the page.
+    pub until: Option<Cursor>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -312,4 +391,6 @@ pub struct Stats {
     pub runs: u64,
     /// Of what is kept, counted as [`crate::settings::HistorySettings::max_mb`] does; the file is somewhat larger.
     pub bytes: u64,
+    /// Of those, the files and the standard input that came in.
+    pub inputs: u64,
 }

@@ -77,7 +77,7 @@ mod tests {
             .zip(sizes)
             .map(|(seq, bytes)| Kept { seq, queued_at: from_millis(seq as u64 * 3_600_000), bytes: *bytes })
             .collect();
-        let totals = Stats { runs: runs.len() as u64, bytes: sizes.iter().sum() };
+        let totals = Stats { runs: runs.len() as u64, bytes: sizes.iter().sum(), inputs: 0 };
         (runs, totals)
     }
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_tenth_over_a_bound_is_tolerated() {
-        let far = |runs, bytes| ROOMY.far_below(Stats { runs, bytes });
+        let far = |runs, bytes| ROOMY.far_below(Stats { runs, bytes, inputs: 0 });
         assert_eq!([far(110, 1100), far(111, 0), far(0, 1101)], [false, true, true]);
     }
 

@@ -9,19 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Body, FileFigure, FileIn, RunRow, StreamFigure};
 use super::store::{signed, time_of, unsigned};
-use crate::run::{Limits, RunId, SkippedFile};
+use crate::run::{Limits, Overflow, RunId, SkippedFile};
 
 /// In the order in which [`read`] takes them.
 pub(super) const COLUMNS: &str = "run.seq, run.id, run.client, run.client_pid, run.client_program, run.language, \
     run.label, run.status, run.error, run.exit_code, run.wall_us, run.queued_us, run.memory_bytes, run.cpu_us, \
     run.oom_kills, run.code_bytes, run.code_sha256, run.stdin_bytes, run.stdout_produced, run.stdout_returned, \
     run.stderr_produced, run.stderr_returned, run.files_in, run.files_in_bytes, run.files_out, run.files_out_bytes, \
-    run.skipped_files, run.image, run.limits";
+    run.skipped_files, run.image, run.limits, run.ended_by, run.title, run.overflow, \
+    run.given_up";
 
-const INSERT: &str = "INSERT INTO run VALUES (:seq, :id, :client, :client_pid, :client_program, :language, :label, \
-    :status, :error, :exit_code, :wall_us, :queued_us, :memory_bytes, :cpu_us, :oom_kills, :code_bytes, :code_sha256, \
-    :stdin_bytes, :stdout_produced, :stdout_returned, :stderr_produced, :stderr_returned, :files_in, :files_in_bytes, \
-    :files_out, :files_out_bytes, :skipped_files, :image, :limits, :bytes)";
+const INSERT: &str = "INSERT INTO run (seq, id, client, client_pid, client_program, language, label, status, error, \
+    exit_code, wall_us, queued_us, memory_bytes, cpu_us, oom_kills, code_bytes, code_sha256, stdin_bytes, \
+    stdout_produced, stdout_returned, stderr_produced, stderr_returned, files_in, files_in_bytes, files_out, \
+    files_out_bytes, skipped_files, image, limits, bytes, ended_by, title, overflow, \
+    given_up) \
+    VALUES (:seq, :id, :client, :client_pid, :client_program, :language, :label, :status, :error, :exit_code, :wall_us, \
+    :queued_us, :memory_bytes, :cpu_us, :oom_kills, :code_bytes, :code_sha256, :stdin_bytes, :stdout_produced, \
+    :stdout_returned, :stderr_produced, :stderr_returned, :files_in, :files_in_bytes, :files_out, :files_out_bytes, \
+    :skipped_files, :image, :limits, :bytes, :ended_by, :title, :overflow, :given_up)";
 
 pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, bytes: u64) -> rusqlite::Result<()> {
     transaction.prepare_cached(INSERT)?.execute(named_params! {
@@ -55,6 +61,10 @@ pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, row: &RunRow, byte
         ":image": row.image,
         ":limits": serde_json::to_string(&row.limits).unwrap_or_default(),
         ":bytes": signed(bytes),
+        ":ended_by": row.ended_by,
+        ":title": row.title,
+        ":overflow": row.overflow.map(overflow_word),
+        ":given_up": row.given_up.then_some(1),
     })?;
     Ok(())
 }
@@ -65,6 +75,12 @@ pub(super) fn by_id(connection: &Connection, id: RunId) -> rusqlite::Result<Opti
     let Some(columns) = found.next()? else { return Ok(None) };
     let seq = columns.get(0)?;
     Ok(read(columns)?.map(|row| (seq, row)))
+}
+
+pub(super) fn by_seq(connection: &Connection, seq: i64) -> rusqlite::Result<Option<RunRow>> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE seq = ?1"))?;
+    let mut found = statement.query([seq])?;
+    found.next()?.map_or(Ok(None), read)
 }
 
 /// `None` for a row whose id is none.
@@ -92,6 +108,7 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         language: string(5)?,
         label: maybe_string(6)?,
         status: string(7)?,
+        ended_by: maybe_string(29)?,
         error: maybe_string(8)?,
         exit_code: columns.get_ref(9).map(exit_code)?,
         wall: time(10)?,
@@ -109,6 +126,9 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
         skipped_files: small(26)?,
         image: string(27)?,
         limits: serde_json::from_str(&string(28)?).unwrap_or(NO_LIMITS),
+        title: maybe_string(30)?,
+        overflow: maybe_string(31)?.and_then(|word| overflow_of(&word)),
+        given_up: number(32)? > 0,
     }))
 }
 
@@ -116,18 +136,37 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
 const NO_LIMITS: Limits =
     Limits { millis: 0, memory_bytes: 0, milli_cpus: 0, processes: 0, output_bytes: 0, file_bytes: 0 };
 
+fn overflow_word(overflow: Overflow) -> &'static str {
+    match overflow {
+        Overflow::Kill => "kill",
+        Overflow::Truncate => "truncate",
+    }
+}
+
+fn overflow_of(word: &str) -> Option<Overflow> {
+    [Overflow::Kill, Overflow::Truncate].into_iter().find(|overflow| overflow_word(*overflow) == word)
+}
+
 /// The lists of a body, in one column: short, and only ever read together.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Names {
-    files_in: Vec<FileIn>,
+    /// Of the first version, which kept no inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files_in: Vec<NameIn>,
     skipped_files: Vec<SkippedFile>,
     left_behind: Vec<String>,
 }
 
+#[derive(Serialize, Deserialize)]
+struct NameIn {
+    name: String,
+    size: u64,
+}
+
 pub(super) fn names_of(body: &Body) -> String {
     let names = Names {
-        files_in: body.files_in.clone(),
+        files_in: Vec::new(),
         skipped_files: body.skipped_files.clone(),
         left_behind: body.left_behind.clone(),
     };
@@ -137,6 +176,7 @@ pub(super) fn names_of(body: &Body) -> String {
 /// A body with its lists alone.
 pub(super) fn names_from(value: ValueRef<'_>) -> Body {
     let Names { files_in, skipped_files, left_behind } = serde_json::from_str(&text(value)).unwrap_or_default();
+    let files_in = files_in.into_iter().map(|NameIn { name, size }| FileIn { name, size, bytes: None }).collect();
     Body { files_in, skipped_files, left_behind, ..Body::default() }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 
 /// "Sand": tells our database from somebody else's in its place.
 const APPLICATION_ID: i32 = 0x5361_6e64;
@@ -14,7 +14,7 @@ const APPLICATION_ID: i32 = 0x5361_6e64;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Entry N takes a database from version N to N + 1, in one transaction.
-const MIGRATIONS: &[&str] = &[V1, V2_AGENTS];
+const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
 /// and so every index ends in that order, the index of words included.
@@ -79,9 +79,47 @@ CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0, 0);
 ";
 
-/// Who ran something is counted in the index alone, and the runs of one program under one name are listed by it.
-const V2_AGENTS: &str = "
+/// `input` holds the files that came in, and standard input, which has no name there. What is long lies in `content`,
+/// once for all runs that were given it. Bytes of both are counted by triggers, since the last of several runs takes
+/// a content with it; `run.bytes` holds the rest of a run.
+/// Who ran something is counted in `run_by_agent` alone, and the runs of one program under one name are listed by it.
+const V2: &str = "
 CREATE INDEX run_by_agent ON run (client, client_program);
+ALTER TABLE run ADD COLUMN ended_by TEXT;
+ALTER TABLE run ADD COLUMN title TEXT;
+ALTER TABLE run ADD COLUMN overflow TEXT;
+ALTER TABLE run ADD COLUMN given_up INTEGER;
+ALTER TABLE total ADD COLUMN inputs INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE content (
+  id INTEGER PRIMARY KEY,
+  sha256 BLOB NOT NULL UNIQUE,
+  size INTEGER NOT NULL,
+  bytes BLOB NOT NULL
+);
+CREATE TABLE input (
+  seq INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+  name TEXT,
+  size INTEGER NOT NULL,
+  content INTEGER REFERENCES content,
+  bytes BLOB
+);
+CREATE INDEX input_by_seq ON input (seq);
+CREATE INDEX input_by_content ON input (content, seq) WHERE content IS NOT NULL;
+CREATE TRIGGER input_kept AFTER INSERT ON input WHEN new.content IS NULL BEGIN
+  UPDATE total SET bytes = bytes + new.size, inputs = inputs + new.size;
+END;
+CREATE TRIGGER input_gone AFTER DELETE ON input WHEN old.content IS NULL BEGIN
+  UPDATE total SET bytes = bytes - old.size, inputs = inputs - old.size;
+END;
+CREATE TRIGGER input_let_go AFTER DELETE ON input WHEN old.content IS NOT NULL BEGIN
+  DELETE FROM content WHERE id = old.content AND NOT EXISTS (SELECT 1 FROM input WHERE content = old.content);
+END;
+CREATE TRIGGER content_kept AFTER INSERT ON content BEGIN
+  UPDATE total SET bytes = bytes + new.size, inputs = inputs + new.size;
+END;
+CREATE TRIGGER content_gone AFTER DELETE ON content BEGIN
+  UPDATE total SET bytes = bytes - old.size, inputs = inputs - old.size;
+END;
 ";
 
 /// Why the file in place of the history is not used.
@@ -94,6 +132,20 @@ pub(super) enum OpenError {
     Sql(#[from] rusqlite::Error),
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+/// Opens it for reading alone. Another program may be writing it.
+pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY)?;
+    connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cache_size = -1024;")?;
+    Ok(connection)
+}
+
+/// Whether it is ours and of this version.
+pub(super) fn is_current(connection: &Connection) -> Result<bool, OpenError> {
+    Ok(version(connection)? == MIGRATIONS.len())
 }
 
 /// Opens or makes the database, at the current version. Cheap whatever its size.

@@ -2,14 +2,12 @@
 
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 
 use super::clients::{self, ClientFigure};
-use super::query;
-use super::record::{Body, FileOut, HistoryQuery, Page, RunRecord, RunRow, Stats};
+use super::record::{Body, HistoryQuery, Page, RunRecord, Stats};
 use super::retention::Kept;
-use super::row;
+use super::{inputs, query, reading, row, words};
 use crate::run::RunId;
 use crate::time::{from_millis, to_millis};
 
@@ -21,10 +19,13 @@ const MAX_MILLIS: u64 = (1 << (63 - TIE_BITS)) - 1;
 /// Bytes that a row and its index entries take beside their texts.
 const ROW_BYTES: u64 = 512;
 
-/// Of the code, what can be searched. A word index of all of it would cost more than the run.
-const SEARCHED_CODE: usize = 4 << 10;
+/// Runs looked at for those that an earlier service did not live to index. It writes one run after the other, so that
+/// is the last of them at most.
+const INDEX_LOOK: u32 = 1000;
 
 const PAGE_BYTES: u64 = 4096;
+/// SQLite's own bound.
+const MAX_PAGES: u64 = 4_294_967_294;
 /// Free pages are given back to the disk once there are this many, and once they are a quarter of the file.
 const FREE_PAGES: u64 = 4096;
 /// Pages given back in one step.
@@ -43,8 +44,9 @@ impl Store {
         Self { connection }
     }
 
-    /// Returns once a crash of this process loses nothing of it.
-    pub(super) fn insert(&mut self, record: &RunRecord) -> rusqlite::Result<()> {
+    /// Returns the run's place once a crash of this process loses nothing of it. It can be searched for only after
+    /// [`Store::index`].
+    pub(super) fn insert(&mut self, record: &RunRecord) -> rusqlite::Result<i64> {
         let transaction = self.connection.transaction()?;
         let seq = free_seq(&transaction, record.row.queued_at)?;
         let names = record.body.as_ref().map(row::names_of);
@@ -53,45 +55,50 @@ impl Store {
         if let (Some(body), Some(names)) = (&record.body, &names) {
             insert_body(&transaction, seq, body, names)?;
         }
-        transaction
-            .prepare_cached("INSERT INTO search (rowid, words) VALUES (?1, ?2)")?
-            .execute(params![seq, words(record)])?;
         count(&transaction, 1, signed(bytes))?;
-        transaction.commit()
+        transaction.commit()?;
+        Ok(seq)
+    }
+
+    pub(super) fn index(&self, seq: i64, record: &RunRecord) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("INSERT INTO search (rowid, words) VALUES (?1, ?2)")?
+            .execute(params![seq, words::of(record)])?;
+        Ok(())
+    }
+
+    /// Indexes what an earlier service recorded and did not live to index.
+    pub(super) fn catch_up(&self) -> rusqlite::Result<()> {
+        let missed: Vec<i64> = self
+            .connection
+            .prepare("SELECT seq FROM (SELECT seq FROM run ORDER BY seq DESC LIMIT ?1) WHERE seq NOT IN (SELECT id FROM search_docsize)")?
+            .query_map([INDEX_LOOK], |found| found.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for seq in missed {
+            let row = row::by_seq(&self.connection, seq)?;
+            let Some(row) = row else { continue };
+            let body = reading::body(&self.connection, seq, &row)?;
+            self.index(seq, &RunRecord { row, body })?;
+        }
+        // What was looked at is looked at once.
+        self.connection.execute_batch("PRAGMA shrink_memory")
+    }
+
+    /// Whether a small change can be written.
+    pub(super) fn touch(&self) -> rusqlite::Result<()> {
+        self.connection.execute("UPDATE total SET runs = runs", []).map(drop)
     }
 
     pub(super) fn list(&self, asked: &HistoryQuery) -> rusqlite::Result<Page> {
         query::page(&self.connection, asked)
     }
 
-    pub(super) fn row(&self, id: RunId) -> rusqlite::Result<Option<RunRow>> {
-        Ok(row::by_id(&self.connection, id)?.map(|(_, row)| row))
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
-    pub(super) fn get(&self, id: RunId) -> rusqlite::Result<Option<RunRecord>> {
-        let Some((seq, row)) = row::by_id(&self.connection, id)? else { return Ok(None) };
-        let body = self
-            .connection
-            .prepare_cached("SELECT code, stdout, stderr, names FROM body WHERE seq = ?1")?
-            .query_row([seq], |found| {
-                let blob = |column| found.get::<_, Vec<u8>>(column).map(Bytes::from);
-                let names = row::names_from(found.get_ref(3)?);
-                Ok(Body { code: blob(0)?, stdout: blob(1)?, stderr: blob(2)?, ..names })
-            })
-            .optional()?;
-        let Some(body) = body else { return Ok(Some(RunRecord { row, body: None })) };
-        let files_out = self
-            .connection
-            .prepare_cached("SELECT name, bytes FROM file WHERE seq = ?1 ORDER BY rowid")?
-            .query_map([seq], |found| {
-                Ok(FileOut { name: row::text(found.get_ref(0)?), bytes: found.get::<_, Vec<u8>>(1)?.into() })
-            })?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Some(RunRecord { row, body: Some(Body { files_out, ..body }) }))
-    }
-
-    /// False where there is no such run. Afterwards its code and output are in no file of the history; single words of
-    /// its code are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
+    /// False where there is no such run. Afterwards its code, inputs and output are in no file of the history; single
+    /// words of them are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
     pub(super) fn delete(&mut self, id: RunId) -> rusqlite::Result<bool> {
         let seq: Option<i64> = self
             .connection
@@ -104,9 +111,10 @@ impl Store {
     }
 
     pub(super) fn stats(&self) -> rusqlite::Result<Stats> {
-        self.connection
-            .prepare_cached("SELECT runs, bytes FROM total")?
-            .query_row([], |found| Ok(Stats { runs: unsigned(found.get(0)?), bytes: unsigned(found.get(1)?) }))
+        self.connection.prepare_cached("SELECT runs, bytes, inputs FROM total")?.query_row([], |found| {
+            let number = |column| found.get(column).map(unsigned);
+            Ok(Stats { runs: number(0)?, bytes: number(1)?, inputs: number(2)? })
+        })
     }
 
     pub(super) fn clients(&self) -> rusqlite::Result<Vec<ClientFigure>> {
@@ -118,9 +126,44 @@ impl Store {
             .prepare_cached("SELECT seq, bytes FROM run ORDER BY seq LIMIT ?1")?
             .query_map([count], |found| {
                 let seq = found.get(0)?;
-                Ok(Kept { seq, queued_at: time_of(seq), bytes: unsigned(found.get(1)?) })
+                let bytes = unsigned(found.get(1)?) + inputs::bytes_freed(&self.connection, seq)?;
+                Ok(Kept { seq, queued_at: time_of(seq), bytes })
             })?
             .collect()
+    }
+
+    /// Removes all but the figures of the oldest run that has more than those. Returns the bytes given up; none where
+    /// no run has any.
+    pub(super) fn give_up_oldest(&mut self) -> rusqlite::Result<Option<u64>> {
+        let transaction = self.connection.transaction()?;
+        let oldest: Option<(i64, i64)> = transaction
+            .prepare_cached(
+                "SELECT seq, length(code) + length(stdout) + length(stderr) + length(names) \
+                 + (SELECT coalesce(sum(length(bytes)), 0) FROM file WHERE file.seq = body.seq) \
+                 FROM body ORDER BY seq LIMIT 1",
+            )?
+            .query_row([], |found| Ok((found.get(0)?, found.get(1)?)))
+            .optional()?;
+        let Some((seq, own)) = oldest else { return Ok(None) };
+        let inputs = inputs::bytes_freed(&transaction, seq)?;
+        for table in ["body", "file", "input"] {
+            transaction.prepare_cached(&format!("DELETE FROM {table} WHERE seq = ?1"))?.execute([seq])?;
+        }
+        transaction
+            .prepare_cached("UPDATE run SET given_up = 1, bytes = bytes - ?2 WHERE seq = ?1")?
+            .execute([seq, own])?;
+        count(&transaction, 0, -own)?;
+        transaction.commit()?;
+        Ok(Some(unsigned(own) + inputs))
+    }
+
+    /// Whether what is removed is overwritten, which takes as much disk again until the log is written back.
+    pub(super) fn overwrite_removed(&self, overwrite: bool) -> rusqlite::Result<()> {
+        self.connection.execute_batch(if overwrite {
+            "PRAGMA secure_delete = ON"
+        } else {
+            "PRAGMA secure_delete = FAST"
+        })
     }
 
     /// In one transaction.
@@ -172,9 +215,22 @@ impl Store {
         Ok(())
     }
 
+    /// By how many bytes the database may grow from now on.
+    pub(super) fn bound_growth(&self, bytes: Option<u64>) -> rusqlite::Result<()> {
+        let pages = match bytes {
+            None => MAX_PAGES,
+            Some(bytes) => {
+                let now: i64 = self.connection.query_row("PRAGMA page_count", [], |found| found.get(0))?;
+                MAX_PAGES.min(unsigned(now) + bytes / PAGE_BYTES)
+            }
+        };
+        self.connection.execute_batch(&format!("PRAGMA max_page_count = {pages}"))
+    }
+
     pub(super) fn checkpoint(&self, how: Checkpoint) -> rusqlite::Result<()> {
         self.connection.execute_batch(match how {
             Checkpoint::Passive => "PRAGMA wal_checkpoint(PASSIVE)",
+            Checkpoint::Restart => "PRAGMA wal_checkpoint(RESTART)",
             Checkpoint::Truncate => "PRAGMA wal_checkpoint(TRUNCATE)",
         })
     }
@@ -188,13 +244,18 @@ impl Store {
 pub(super) enum Checkpoint {
     /// What can be done at once.
     Passive,
+    /// All of it; what is written next goes over it, into the room that it has.
+    Restart,
     /// All of it; the log holds nothing any more.
     Truncate,
 }
 
 /// Bytes that a record adds to the log, about: the worker's measure for the next checkpoint.
 pub(super) fn weight(record: &RunRecord) -> u64 {
-    footprint(record, None) + 8 * PAGE_BYTES
+    let body = record.body.iter();
+    let inputs =
+        body.flat_map(|body| body.stdin.iter().chain(body.files_in.iter().filter_map(|file| file.bytes.as_ref())));
+    footprint(record, None) + inputs.map(|bytes| bytes.len() as u64).sum::<u64>() + 8 * PAGE_BYTES
 }
 
 pub(super) fn time_of(seq: i64) -> SystemTime {
@@ -227,7 +288,7 @@ fn insert_body(transaction: &Transaction<'_>, seq: i64, body: &Body, names: &str
             &file.bytes[..]
         ])?;
     }
-    Ok(())
+    inputs::insert(transaction, seq, body)
 }
 
 fn count(transaction: &Transaction<'_>, runs: i64, bytes: i64) -> rusqlite::Result<()> {
@@ -237,23 +298,17 @@ fn count(transaction: &Transaction<'_>, runs: i64, bytes: i64) -> rusqlite::Resu
     Ok(())
 }
 
-/// What counts towards the owner's limit of bytes.
+/// What counts towards the owner's limit of bytes, without the inputs: those are counted as they are put there.
 fn footprint(record: &RunRecord, names: Option<&str>) -> u64 {
     let row = &record.row;
-    let texts = [row.client_program.as_deref(), row.label.as_deref(), row.error.as_deref(), names];
+    let texts =
+        [row.client_program.as_deref(), row.label.as_deref(), row.title.as_deref(), row.error.as_deref(), names];
     let texts: usize = texts.into_iter().flatten().map(str::len).sum();
     let body = record.body.as_ref().map_or(0, |body| {
         let files: usize = body.files_out.iter().map(|file| file.name.len() + file.bytes.len()).sum();
-        body.code.len() + body.stdout.len() + body.stderr.len() + files + body.code.len().min(SEARCHED_CODE)
+        body.code.len() + body.stdout.len() + body.stderr.len() + files
     });
-    ROW_BYTES + (texts + body) as u64
-}
-
-/// What a search looks through.
-fn words(record: &RunRecord) -> String {
-    let code = record.body.as_ref().map_or(&[][..], |body| &body.code[..body.code.len().min(SEARCHED_CODE)]);
-    let label = record.row.label.as_deref().unwrap_or_default();
-    format!("{label}\n{}\n{}", record.row.client, String::from_utf8_lossy(code))
+    ROW_BYTES + (texts + body + words::bytes(record)) as u64
 }
 
 pub(super) fn signed(number: u64) -> i64 {

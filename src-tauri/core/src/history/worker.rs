@@ -1,9 +1,9 @@
 //! The thread that owns the database. It answers one command after the other, and tidies up between them in small steps.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use tokio::runtime::Runtime;
@@ -12,27 +12,23 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc, oneshot, watch};
 use super::HistoryError;
 use super::clients::ClientFigure;
 use super::readers::Readers;
+use super::reading;
 use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
-use super::retention::{self, Bounds};
-use super::schema::{self, OpenError};
-use super::store::{self, Checkpoint, Store};
+use super::reserve::Reserve;
+use super::retention::Bounds;
+use super::store::{self, Store};
+use super::trouble::{Trouble, Why};
 use crate::disk::{self, SetAside};
 use crate::run::RunId;
 use crate::settings::{HistorySettings, Keep};
 
-/// Files that belong to the database.
-const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
-/// Damaged files set aside by one service. A disk that breaks every file would else be filled with them.
-const MAX_SET_ASIDE: u32 = 5;
-/// Runs judged, and pruned at most, in one step.
-const PRUNE_RUNS: u32 = 16;
-/// Bytes pruned in one step, or one run.
-const PRUNE_BYTES: u64 = 1 << 20;
 /// Written since the last checkpoint, before a quiet moment is used for the next.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
 /// Bytes written since the last checkpoint, before the next list waits for one: while lists are read the log only
 /// grows.
 const LOG_BYTES: u64 = 8 << 20;
+/// The same where there is no room for a longer log.
+const SHORT_LOG_BYTES: u64 = 512 << 10;
 /// Bytes written since the last checkpoint, before lists under way are ended for one.
 const LONGEST_LOG_BYTES: u64 = 32 << 20;
 /// Commands in a row, before a step of tidying runs even though more commands wait.
@@ -41,6 +37,8 @@ const COMMANDS_IN_A_ROW: u32 = 32;
 const ALONE: Duration = Duration::from_secs(2);
 /// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
 const QUIET: Duration = Duration::from_millis(200);
+/// How often it is tried to make the reserve, and in trouble whether the history can be written.
+pub(super) const RESERVE_EVERY: Duration = Duration::from_secs(1);
 /// How often the age of runs is looked at when nothing else happens.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
@@ -56,27 +54,40 @@ pub(super) enum Command {
     Clear(Answer<()>),
     Stats(Answer<Stats>),
     Clients(Answer<Vec<ClientFigure>>),
+    /// Whether the history can be written now, of which the latest trouble tells.
+    Try(Answer<()>),
+    /// Answered once what was recorded before can be searched for.
+    Settle(Answer<()>),
     Configure(HistorySettings),
     Close(Answer<()>),
 }
 
 pub(super) struct Worker {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     keep: Keep,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
     /// `None` where the last attempt to open it failed; the next command tries again.
-    store: Option<Store>,
-    set_asides: u32,
-    news: watch::Sender<Option<SetAside>>,
-    unwritten: u64,
-    readers: Readers,
+    pub(super) store: Option<Store>,
+    pub(super) set_asides: u32,
+    pub(super) news: News,
+    pub(super) unwritten: u64,
+    pub(super) readers: Readers,
+    pub(super) reserve: Reserve,
+    pub(super) reserved: bool,
+    pub(super) last_reserve: Option<Instant>,
     /// The next moment without readers, asked for to write the log back.
     turn: Option<Turn>,
     waits: Runtime,
     /// A run was deleted by the owner, and words of it may still be in the index.
-    purging: bool,
+    pub(super) purging: bool,
     /// No words are left in the index, but they may still be in the log.
-    purged: bool,
+    pub(super) purged: bool,
+}
+
+/// What the worker tells without being asked.
+pub(super) struct News {
+    pub(super) asides: watch::Sender<Option<SetAside>>,
+    pub(super) trouble: watch::Sender<Option<Trouble>>,
 }
 
 type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
@@ -93,7 +104,7 @@ enum Next {
 
 /// Work that is left after a step of tidying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tidy {
+pub(super) enum Tidy {
     More,
     Done,
 }
@@ -104,9 +115,12 @@ impl Worker {
         settings: &HistorySettings,
         readers: Readers,
         waits: Runtime,
-        news: watch::Sender<Option<SetAside>>,
+        news: News,
     ) -> Result<Self, HistoryError> {
         let mut worker = Self {
+            reserve: Reserve::beside(&path),
+            reserved: false,
+            last_reserve: None,
             path,
             keep: settings.keep,
             bounds: Bounds::of(settings),
@@ -120,8 +134,25 @@ impl Worker {
             purging: false,
             purged: false,
         };
-        worker.opened()?;
+        worker.begin()?;
         Ok(worker)
+    }
+
+    /// A disk without room for it keeps no service from its start; all else that is wrong with the file does.
+    fn begin(&mut self) -> Result<(), HistoryError> {
+        let mut opened = self.opened().map(drop);
+        if self.is_full(&opened) && self.reserve.give() {
+            opened = self.opened().map(drop);
+        }
+        if self.is_full(&opened) {
+            self.trouble(Why::DiskFull, |trouble| trouble.records = false);
+            return Ok(());
+        }
+        opened
+    }
+
+    fn is_full(&self, opened: &Result<(), HistoryError>) -> bool {
+        opened.as_ref().is_err_and(|error| self.is_for_want_of_room(error))
     }
 
     /// Ends after [`Command::Close`], or once nobody holds a handle.
@@ -145,12 +176,14 @@ impl Worker {
                 Next::Tidy => (tidy, in_a_row) = (self.tidy(), 0),
                 Next::Alone(alone) => self.write_back(&alone),
                 Next::Quiet => {
+                    self.recover();
                     self.ask_for_turn();
                     tidy = Tidy::More;
                 }
                 Next::Ended => break,
             }
-            if self.unwritten > LOG_BYTES {
+            let most = if self.in_trouble() { SHORT_LOG_BYTES } else { LOG_BYTES };
+            if self.unwritten > most {
                 self.ask_for_turn();
             }
             if self.unwritten > LONGEST_LOG_BYTES {
@@ -173,7 +206,12 @@ impl Worker {
             (Err(mpsc::error::TryRecvError::Empty), Tidy::More) => return Next::Tidy,
             (Err(mpsc::error::TryRecvError::Empty), Tidy::Done) => {}
         }
-        let wait = if self.unwritten > CHECKPOINT_BYTES && self.turn.is_none() { QUIET } else { IDLE };
+        let wait = match (self.unwritten > CHECKPOINT_BYTES && self.turn.is_none(), self.reserved && !self.in_trouble())
+        {
+            (true, _) => QUIET,
+            (false, false) => RESERVE_EVERY,
+            (false, true) => IDLE,
+        };
         let turn = &mut self.turn;
         let next = self.waits.block_on(async {
             tokio::select! {
@@ -194,16 +232,22 @@ impl Worker {
         match command {
             Command::Record(record, answer) => {
                 let added = store::weight(&record);
-                let _ = answer.send(self.record(*record));
+                self.record(*record, answer);
                 self.make_up_for(added);
             }
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
-            Command::Get(id, answer) => drop(answer.send(self.with(|store| store.get(id)))),
-            Command::Row(id, answer) => drop(answer.send(self.with(|store| store.row(id)))),
+            Command::Get(id, answer) => drop(answer.send(self.with(|store| reading::record(store.connection(), id)))),
+            Command::Row(id, answer) => drop(answer.send(self.with(|store| reading::row(store.connection(), id)))),
             Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
             Command::Clients(answer) => drop(answer.send(self.with(|store| store.clients()))),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
+            Command::Try(answer) => {
+                self.last_reserve = None;
+                self.recover();
+                let _ = answer.send(Ok(()));
+            }
+            Command::Settle(answer) => drop(answer.send(Ok(()))),
             Command::Configure(settings) => {
                 self.keep = settings.keep;
                 self.bounds = Bounds::of(&settings);
@@ -213,25 +257,20 @@ impl Worker {
         Tidy::More
     }
 
-    fn record(&mut self, mut record: RunRecord) -> Result<(), HistoryError> {
+    fn record(&mut self, mut record: RunRecord, answer: Answer<()>) {
         // The owner may have changed their mind since the record was made.
         if self.keep == Keep::Metrics {
-            record.body = None;
+            record = record.without_words();
         }
         self.unwritten += store::weight(&record);
-        self.with(|store| store.insert(&record))
-    }
-
-    /// Prunes enough to keep up with the writes even if there is never a quiet moment.
-    fn make_up_for(&mut self, added: u64) {
-        let mut pruned = 0;
-        while let Some(bytes) = self.prune() {
-            pruned += bytes;
-            let far = self.with(|store| store.stats()).is_ok_and(|totals| self.bounds.far_below(totals));
-            // More than was added, so that it ends some time. Not all of the excess, which may be a lot.
-            if !far || pruned > added + PRUNE_BYTES {
-                return;
-            }
+        let written = self.write(&mut record);
+        let seq = written.as_ref().ok().copied();
+        let _ = answer.send(written.map(drop));
+        // The caller does not wait for what only a search needs.
+        if let Some(seq) = seq
+            && let Err(error) = self.with(|store| store.index(seq, &record))
+        {
+            tracing::warn!(run = %record.row.run_id, %error, "a run cannot be searched for");
         }
     }
 
@@ -274,131 +313,15 @@ impl Worker {
     }
 
     /// Waits for lists under way, up to a bound. No list is read while the permit is held.
-    fn alone(&mut self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn alone(&mut self) -> Option<OwnedSemaphorePermit> {
         // A turn that was already asked for is first in the queue.
         let turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
         self.waits.block_on(async { tokio::time::timeout(ALONE, turn).await.ok()?.ok() })
     }
 
-    fn ask_for_turn(&mut self) {
+    pub(super) fn ask_for_turn(&mut self) {
         if (self.unwritten > 0 || self.purged) && self.turn.is_none() {
             self.turn = Some(Box::pin(self.readers.turn()));
-        }
-    }
-
-    /// Does `work`. Where that meets damage, the file is set aside and the work is done once more, on a new one.
-    fn with<T>(&mut self, mut work: impl FnMut(&mut Store) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
-        match work(self.opened()?) {
-            Err(error) if is_damage(&error) => {
-                self.set_aside(format!("it is damaged ({error})"))?;
-                Ok(work(self.opened()?)?)
-            }
-            result => Ok(result?),
-        }
-    }
-
-    fn opened(&mut self) -> Result<&mut Store, HistoryError> {
-        // Somebody removed the file under an open connection: what is written there is gone at the next start.
-        if self.store.is_some() && !self.path.exists() {
-            self.store = None;
-        }
-        if self.store.is_none() {
-            let store = match open(&self.path) {
-                Err(Refusal::Unusable(reason)) => {
-                    self.set_aside(reason)?;
-                    match open(&self.path) {
-                        Err(Refusal::Unusable(reason)) => return Err(HistoryError::Unusable(reason)),
-                        Err(Refusal::Failed(error)) => return Err(error),
-                        Ok(store) => store,
-                    }
-                }
-                Err(Refusal::Failed(error)) => return Err(error),
-                Ok(store) => store,
-            };
-            self.readers.retire();
-            self.store = Some(store);
-        }
-        self.store.as_mut().ok_or(HistoryError::Closed)
-    }
-
-    fn set_aside(&mut self, reason: String) -> Result<(), HistoryError> {
-        // Closed first: Windows renames no open file, and closing keeps the log with its database.
-        let _alone = self.alone();
-        self.readers.retire();
-        self.store = None;
-        if self.set_asides == MAX_SET_ASIDE {
-            return Err(HistoryError::Unusable(reason));
-        }
-        self.set_asides += 1;
-        let aside = disk::set_aside("history", &self.path, &COMPANIONS, reason, SystemTime::now())
-            .map_err(|source| HistoryError::File { path: self.path.clone(), source })?;
-        tracing::warn!("{aside}");
-        self.news.send_replace(Some(aside));
-        Ok(())
-    }
-
-    /// One step of what can wait: pruning, then merging the word index, then giving pages back.
-    fn tidy(&mut self) -> Tidy {
-        if self.prune().is_some() {
-            return Tidy::More;
-        }
-        let Some(store) = &self.store else { return Tidy::Done };
-        match store.merge().and_then(|more| if more { Ok(true) } else { store.shrink() }) {
-            Ok(true) => {
-                self.unwritten += store::STEP_BYTES;
-                Tidy::More
-            }
-            Ok(false) => {
-                if std::mem::take(&mut self.purging) {
-                    self.purged = true;
-                    self.ask_for_turn();
-                }
-                Tidy::Done
-            }
-            Err(error) => {
-                tracing::warn!("the history could not be tidied: {error}");
-                Tidy::Done
-            }
-        }
-    }
-
-    /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
-    fn write_back(&mut self, _nobody_reads: &OwnedSemaphorePermit) {
-        let how = if std::mem::take(&mut self.purged) { Checkpoint::Truncate } else { Checkpoint::Passive };
-        self.unwritten = 0;
-        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {
-            tracing::warn!("the history's log could not be written back: {error}");
-        }
-    }
-
-    /// Prunes one step. Returns the bytes removed; none if there was nothing to prune.
-    fn prune(&mut self) -> Option<u64> {
-        let (bounds, now) = (self.bounds, SystemTime::now());
-        let pruned = self.with(|store| {
-            let oldest = store.oldest(PRUNE_RUNS)?;
-            let doomed = retention::doomed(&oldest, store.stats()?, &bounds, now);
-            let mut bytes = 0;
-            let fits = oldest.iter().take(doomed.len()).take_while(|run| {
-                let first = bytes == 0;
-                bytes += run.bytes;
-                first || bytes <= PRUNE_BYTES
-            });
-            let step = &doomed[..fits.count()];
-            if !step.is_empty() {
-                store.remove(step)?;
-            }
-            Ok((step.len(), bytes))
-        });
-        match pruned {
-            Ok((0, _)) => None,
-            Ok((_, bytes)) => {
-                self.unwritten += bytes;
-                Some(bytes)
-            }
-            Err(error) => {
-                tracing::warn!("the history could not be pruned: {error}");
-                None
-            }
         }
     }
 }
@@ -409,24 +332,4 @@ async fn granted(turn: &mut Option<Turn>) -> Result<OwnedSemaphorePermit, Acquir
         Some(turn) => turn.await,
         None => std::future::pending().await,
     }
-}
-
-enum Refusal {
-    /// The file is to be set aside.
-    Unusable(String),
-    Failed(HistoryError),
-}
-
-fn open(path: &Path) -> Result<Store, Refusal> {
-    schema::open(path).map(Store::new).map_err(|error| match error {
-        OpenError::Unusable(reason) => Refusal::Unusable(reason),
-        OpenError::Sql(error) if is_damage(&error) => Refusal::Unusable(format!("it is damaged ({error})")),
-        OpenError::Sql(error) => Refusal::Failed(error.into()),
-        OpenError::Io(source) => Refusal::Failed(HistoryError::File { path: path.to_owned(), source }),
-    })
-}
-
-/// What no repetition mends. A full disk, a lock or a missing right is not damage.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase))
 }

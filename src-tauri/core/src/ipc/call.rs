@@ -14,13 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::door::Runs;
 use super::outbox::{Answered, Gone, Outbox, line};
 use crate::budget::Hold;
-use crate::engine::EngineState;
 use crate::error::RunError;
-use crate::event::{ImageState, Snapshot};
+use crate::event::{Snapshot, Waiting};
 use crate::language::Language;
-use crate::protocol::reply::{About, Output, RunReply, Waiting, WaitingNote};
+use crate::protocol::reply::{About, Output, RunReply, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
+use crate::run::{Captured, Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
@@ -138,8 +137,10 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     let run = async {
         let progress = Progress { started: Some(started), output: Some(output), missed, ..progress };
         let result = door.run(spec, client, progress).await;
-        if let Ok(outcome) = &result {
-            hold.going(outcome.weight() + untold(outcome));
+        match &result {
+            Ok(outcome) => hold.going(outcome.weight() + untold(&outcome.stdout, &outcome.stderr)),
+            Err(RunError::Interrupted(cut)) => hold.going(cut.weight() + untold(&cut.stdout, &cut.stderr)),
+            Err(_) => {}
         }
         over.cancel();
         result
@@ -149,8 +150,8 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
 }
 
 /// Bytes of output that may wait to be sent, beside the outcome.
-fn untold(outcome: &Outcome) -> usize {
-    let produced = usize::try_from(outcome.stdout.produced.saturating_add(outcome.stderr.produced));
+fn untold(stdout: &Captured, stderr: &Captured) -> usize {
+    let produced = usize::try_from(stdout.produced.saturating_add(stderr.produced));
     produced.unwrap_or(usize::MAX).min(OUTPUT_CHUNKS * CHUNK)
 }
 
@@ -216,13 +217,17 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
     }
 
     async fn tell_waiting(&mut self) -> Result<(), Gone> {
-        let now = waiting(&self.snapshots.borrow(), self.about.run_id, self.language);
-        if now == self.waiting {
+        let (waiting, image) = {
+            let snapshot = self.snapshots.borrow();
+            let waiting = waiting(&snapshot, self.about.run_id);
+            (waiting, waiting.and_then(|waiting| image(&snapshot, self.language, waiting)))
+        };
+        if waiting == self.waiting {
             return Ok(());
         }
-        self.waiting = now;
-        let Some(waiting) = &self.waiting else { return Ok(()) };
-        let note = WaitingNote { about: self.about, waiting };
+        self.waiting = waiting;
+        let Some(waiting) = waiting else { return Ok(()) };
+        let note = WaitingNote { about: self.about, image: image.as_deref(), waiting };
         self.outbox.send(&Notification::new("code.waiting", note)).await
     }
 }
@@ -235,32 +240,18 @@ async fn started(receiver: &mut Option<oneshot::Receiver<()>>) -> bool {
     }
 }
 
-/// Why a run that has not started waits, as far as the state tells. An image that is being fetched is worth more than a place in
-/// the queue: a run may be counted as queued until its image is there.
-fn waiting(snapshot: &Snapshot, run: RunId, language: Language) -> Option<Waiting> {
-    if !matches!(snapshot.engine, EngineState::Ready(_)) {
-        return Some(Waiting::Engine);
-    }
-    if let Some(waiting) = image(snapshot, language) {
-        return Some(waiting);
-    }
-    snapshot.queued.iter().any(|live| live.run_id == run).then_some(Waiting::Queue)
+fn waiting(snapshot: &Snapshot, run: RunId) -> Option<Waiting> {
+    let live = || snapshot.queued.iter().chain(&snapshot.running);
+    live().find(|live| live.run_id == run)?.waiting
 }
 
-fn image(snapshot: &Snapshot, language: Language) -> Option<Waiting> {
-    let status = snapshot.images.iter().find(|status| status.language == language)?;
-    match &status.state {
-        ImageState::Pulling(figure) => Some(Waiting::Image {
-            image: status.image.clone(),
-            fraction: figure.fraction,
-            downloaded_bytes: figure.downloaded_bytes,
-            total_bytes: figure.total_bytes,
-            preparing: figure.preparing,
-        }),
-        ImageState::Unknown
-        | ImageState::NotPulled
-        | ImageState::Unprepared(_)
-        | ImageState::Ready(_)
-        | ImageState::Failed { .. } => None,
+/// The image's name, where it is the image that the run waits for.
+fn image(snapshot: &Snapshot, language: Language, waiting: Waiting) -> Option<String> {
+    match waiting {
+        Waiting::Pull { .. } | Waiting::Preparation | Waiting::Check => {
+            let status = snapshot.images.iter().find(|status| status.language == language)?;
+            Some(status.image.clone())
+        }
+        Waiting::Turn { .. } | Waiting::Unread | Waiting::Engine | Waiting::Starting => None,
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::budget::{Budget, Hold};
 use crate::error::RunError;
 use crate::event::Snapshot;
-use crate::history::{History, HistoryQuery, Page};
+use crate::history::{History, HistoryError, HistoryQuery, Page, Trouble};
 use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
@@ -46,6 +46,9 @@ pub trait Runs: Clone + Send + Sync + 'static {
         request: HistoryRequest,
         hold: Hold,
     ) -> impl Future<Output = Result<Box<RawValue>, RunError>> + Send;
+
+    /// While runs cannot be recorded, or not whole.
+    fn history_trouble(&self) -> Option<Trouble>;
 
     /// The budget of all clients.
     fn budget(&self) -> Budget;
@@ -92,6 +95,10 @@ impl Runs for Door {
         (self.at_once)()
     }
 
+    fn history_trouble(&self) -> Option<Trouble> {
+        self.history.troubles().borrow().clone()
+    }
+
     fn budget(&self) -> Budget {
         self.budget.clone()
     }
@@ -114,6 +121,20 @@ impl Runs for Door {
             hold.going(page.get().len());
             Ok(page)
         };
-        self.history.read(query, read).await.map_err(|error| RunError::Internal(error.to_string()))?
+        self.history.read(query, read).await.map_err(unreadable)?
     }
+}
+
+/// The history's own sentence says whether it is for want of time or of a file that can be read.
+fn unreadable(error: HistoryError) -> RunError {
+    let hint = match &error {
+        HistoryError::Closed => return RunError::ShuttingDown,
+        HistoryError::Interrupted => "Try again in about 1 s.",
+        HistoryError::DiskFull
+        | HistoryError::Sql(_)
+        | HistoryError::Unusable(_)
+        | HistoryError::File { .. }
+        | HistoryError::Thread(_) => "Try again; Sandtray's log says more.",
+    };
+    RunError::History { message: error.to_string(), hint: hint.into() }
 }

@@ -228,7 +228,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 self.reply(&id, Ok(json!({ "capabilities": capabilities }))).await
             }
             "status" => {
-                let status = status::of(&self.snapshots.borrow());
+                let status = status::of(&self.snapshots.borrow(), self.door.history_trouble().as_ref());
                 self.reply(&id, Ok(status)).await
             }
             _ => self.refuse(&id, ErrorObject::method_not_found(&method)).await,

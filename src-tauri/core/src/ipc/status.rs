@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::engine::EngineState;
 use crate::event::Snapshot;
+use crate::history::Trouble;
 use crate::protocol::CODE_RUN;
 
-pub(super) fn of(snapshot: &Snapshot) -> Value {
+pub(super) fn of(snapshot: &Snapshot, history: Option<&Trouble>) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
@@ -16,7 +17,17 @@ pub(super) fn of(snapshot: &Snapshot) -> Value {
         "running": snapshot.running,
         "queued": snapshot.queued,
         "warm": snapshot.warm,
+        "history": history.map_or_else(|| json!({ "state": "ready" }), trouble),
     })
+}
+
+/// With its sentence and its next step too.
+fn trouble(trouble: &Trouble) -> Value {
+    let mut value = json!(trouble);
+    value["state"] = json!("trouble");
+    value["message"] = json!(trouble.to_string());
+    value["hint"] = json!(trouble.why.hint());
+    value
 }
 
 /// The engine's state with its sentence and its next step, so that clients need none of their own.

@@ -12,7 +12,8 @@ use crate::error::RunError;
 
 /// Runs of one batch.
 pub const MAX_BATCH: usize = 64;
-/// An item as small as this has its place in the reply, whatever the others take: errors do, and most results.
+/// An item as small as this has its place in the reply, whatever the others take: most results do, and all errors but
+/// those of runs that were cut off.
 pub const SMALL_ITEM: usize = 4 << 10;
 /// What is left of a frame for items that are larger.
 pub const LARGE_ITEMS: usize = MAX_FRAME - MAX_BATCH * (SMALL_ITEM + 1) - MAX_ID_BYTES - 256;

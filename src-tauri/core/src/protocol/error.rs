@@ -16,11 +16,15 @@
 //! | -32006 | `message_too_long` | the line was longer than a frame may be |
 //! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
 //! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
+//! | -32009 | `run_interrupted` | the program ran, and the engine went away or its container was ended from outside; `data` has `cause` (`engine`, `outside`, `unknown`), `seconds`, `stdout`, `stderr`, `run_id` |
+//! | -32010 | `history_unavailable` | a run that could not be recorded, where the owner wants every run on record; a history that cannot be read |
 
 use serde::Serialize;
 
 use crate::codec::MAX_FRAME;
 use crate::error::RunError;
+
+use super::reply::CutOff;
 
 pub const PARSE: i32 = -32700;
 pub const INVALID_REQUEST: i32 = -32600;
@@ -35,6 +39,8 @@ pub const TOO_MANY_CONNECTIONS: i32 = -32005;
 pub const MESSAGE_TOO_LONG: i32 = -32006;
 pub const NOT_STARTED: i32 = -32007;
 pub const REPLY_TOO_LARGE: i32 = -32008;
+pub const RUN_INTERRUPTED: i32 = -32009;
+pub const HISTORY_UNAVAILABLE: i32 = -32010;
 
 /// Names out of a client's message are quoted back to it, but not without bound.
 const MAX_QUOTE: usize = 64;
@@ -63,6 +69,8 @@ pub struct ErrorData {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<u64>,
+    #[serde(flatten)]
+    pub cut_off: Option<CutOff>,
 }
 
 impl ErrorObject {
@@ -154,7 +162,9 @@ impl From<&RunError> for ErrorObject {
                 object.data.retry_after_seconds = Some(retry_after.as_millis().div_ceil(1000).max(1) as u64);
             }
             RunError::NoRoom { .. } => object.data.retry_after_seconds = Some(1),
-            RunError::Off | RunError::ShuttingDown | RunError::Internal(_) => {}
+            RunError::ContainerRemoved => object.data.trouble = Some("container_removed"),
+            RunError::Interrupted(cut) => object.data.cut_off = Some(CutOff::of(cut)),
+            RunError::Off | RunError::ShuttingDown | RunError::History { .. } | RunError::Internal(_) => {}
         }
         object
     }
@@ -178,10 +188,12 @@ fn number(error: &RunError) -> i32 {
     match error {
         RunError::Invalid { .. } => INVALID_PARAMS,
         RunError::Off => METHOD_NOT_FOUND,
-        RunError::Engine(_) => ENGINE_UNAVAILABLE,
+        RunError::Engine(_) | RunError::ContainerRemoved => ENGINE_UNAVAILABLE,
         RunError::Image { .. } => IMAGE_UNAVAILABLE,
         RunError::QueueFull { .. } | RunError::NoRoom { .. } => QUEUE_FULL,
         RunError::ShuttingDown => SHUTTING_DOWN,
+        RunError::Interrupted(_) => RUN_INTERRUPTED,
+        RunError::History { .. } => HISTORY_UNAVAILABLE,
         RunError::Internal(_) => INTERNAL,
     }
 }

@@ -8,8 +8,11 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
+use crate::event::Waiting;
 use crate::hint;
-use crate::run::{Captured, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream};
+use crate::run::{
+    Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream,
+};
 
 /// Text of a file may grow by its escapes to twice its size and this many bytes. What would grow further (a file of
 /// control characters grows sixfold) goes as base64.
@@ -18,6 +21,7 @@ const ESCAPE_SLACK: usize = 1024;
 #[derive(Debug, Serialize)]
 pub struct RunReply<'a> {
     status: Status,
+    ended_by: EndedBy,
     exit_code: i32,
     /// Set if a wall is the reason why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +45,9 @@ pub struct RunReply<'a> {
     limits: LimitsInForce,
     #[serde(skip_serializing_if = "is_zero")]
     oom_kills: u32,
+    /// Left out where the history has the run, as it should.
+    #[serde(skip_serializing_if = "is_true")]
+    recorded: bool,
 }
 
 impl<'a> RunReply<'a> {
@@ -49,6 +56,7 @@ impl<'a> RunReply<'a> {
         let (stderr, stderr_base64) = text(&outcome.stderr);
         Self {
             status: outcome.status,
+            ended_by: outcome.ended_by,
             exit_code: outcome.exit_code,
             hint: hint::of(outcome),
             stdout,
@@ -60,13 +68,46 @@ impl<'a> RunReply<'a> {
             run_id: run,
             memory_bytes: outcome.memory_bytes,
             cpu_seconds: outcome.cpu.map(|cpu| cpu.as_secs_f64()),
-            output_bytes: OutputBytes { stdout: outcome.stdout.produced, stderr: outcome.stderr.produced },
+            output_bytes: OutputBytes::of(&outcome.stdout, &outcome.stderr),
             skipped_files: &outcome.skipped_files,
             left_behind: &outcome.left_behind,
             queued_seconds: outcome.queued.as_secs_f64(),
             image: &outcome.image,
             limits: LimitsInForce::from(&outcome.limits),
             oom_kills: outcome.oom_kills,
+            recorded: outcome.recorded,
+        }
+    }
+}
+
+/// Of a run that was cut off, in the data of its error: the output as in a result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CutOff {
+    cause: CutBy,
+    seconds: f64,
+    stdout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_base64: Option<String>,
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_base64: Option<String>,
+    output_bytes: OutputBytes,
+    run_id: RunId,
+}
+
+impl CutOff {
+    pub fn of(cut: &Interrupted) -> Self {
+        let (stdout, stdout_base64) = text(&cut.stdout);
+        let (stderr, stderr_base64) = text(&cut.stderr);
+        Self {
+            cause: cut.by,
+            seconds: cut.wall.as_secs_f64(),
+            stdout: stdout.into_owned(),
+            stdout_base64,
+            stderr: stderr.into_owned(),
+            stderr_base64,
+            output_bytes: OutputBytes::of(&cut.stdout, &cut.stderr),
+            run_id: cut.run,
         }
     }
 }
@@ -79,10 +120,16 @@ fn text(captured: &Captured) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct OutputBytes {
     stdout: u64,
     stderr: u64,
+}
+
+impl OutputBytes {
+    fn of(stdout: &Captured, stderr: &Captured) -> Self {
+        Self { stdout: stdout.produced, stderr: stderr.produced }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -104,6 +151,10 @@ impl From<&Limits> for LimitsInForce {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+fn is_true(holds: &bool) -> bool {
+    *holds
 }
 
 /// Name to content, in the form that `files` of the next call takes.
@@ -225,29 +276,15 @@ fn none_missed(missed: &u64) -> bool {
     *missed == 0
 }
 
-/// What a run waits for before it starts.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "why", rename_all = "snake_case")]
-pub enum Waiting {
-    Queue,
-    Engine,
-    Image {
-        image: String,
-        fraction: f64,
-        downloaded_bytes: u64,
-        total_bytes: u64,
-        /// All of it is here and is being prepared; otherwise left out.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        preparing: bool,
-    },
-}
-
 #[derive(Debug, Serialize)]
 pub struct WaitingNote<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
+    /// Where it waits for its image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<&'a str>,
     #[serde(flatten)]
-    pub waiting: &'a Waiting,
+    pub waiting: Waiting,
 }
 
 #[cfg(test)]
@@ -274,6 +311,7 @@ mod tests {
         let output = Captured { bytes: Bytes::from(output), produced: u64::MAX };
         Outcome {
             status: Status::OutputLimit,
+            ended_by: EndedBy::ClientLeft,
             exit_code: i32::MIN,
             stdout: output.clone(),
             stderr: output,
@@ -287,6 +325,7 @@ mod tests {
             oom_kills: u32::MAX,
             image: "i".repeat(600),
             limits,
+            recorded: false,
         }
     }
 

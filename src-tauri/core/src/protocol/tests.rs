@@ -5,15 +5,17 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::error::{self, ErrorObject};
-use super::reply::{About, Output, RunReply, Waiting, WaitingNote};
+use super::reply::{About, Output, RunReply, WaitingNote};
 use super::request::{self, RunRequest};
 use super::*;
 use crate::engine::{EngineTrouble, PullError};
 use crate::error::RunError;
+use crate::event::Waiting;
 use crate::language::Language;
 use crate::name::FileName;
 use crate::run::{
-    Captured, Limits, Outcome, OutputChunk, OutputFile, Overflow, RunId, SkipReason, SkippedFile, Status, Stream,
+    Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, Overflow, RunId, SkipReason,
+    SkippedFile, Status, Stream,
 };
 use crate::settings::Settings;
 
@@ -253,6 +255,7 @@ fn outcome() -> Outcome {
     };
     Outcome {
         status: Status::Failed,
+        ended_by: EndedBy::Program,
         exit_code: 3,
         stdout: Captured { bytes: Bytes::from_static(b"1\n"), produced: 2 },
         stderr: Captured { bytes: Bytes::from_static(b"\xff!"), produced: 9 },
@@ -266,6 +269,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python@sha256:1".into(),
         limits: Settings::default().limits(),
+        recorded: true,
     }
 }
 
@@ -278,7 +282,7 @@ fn an_outcome_has_the_form_of_the_contract() {
     assert_eq!(
         value,
         json!({
-            "status": "failed", "exit_code": 3, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
+            "status": "failed", "ended_by": "program", "exit_code": 3, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
             "files": {"b/a.txt": "text", "a.bin": {"base64": "AP8="}, "ctl": {"base64": control}},
             "seconds": 1.25, "run_id": run.to_string(), "memory_bytes": 1024, "cpu_seconds": null,
             "output_bytes": {"stdout": 2, "stderr": 9}, "skipped_files": [{"name": "l", "reason": "symlink"}],
@@ -322,13 +326,17 @@ fn notifications_say_which_request_and_which_run() {
     );
     let started = serde_json::to_value(Notification::new("x", about)).unwrap();
     assert_eq!(value(started), json!({"request_id": 7, "run_id": run.to_string()}));
-    let waiting =
-        Waiting::Image { image: "p".into(), fraction: 0.5, downloaded_bytes: 1, total_bytes: 2, preparing: false };
-    let note = WaitingNote { about, waiting: &waiting };
+    let waiting = Waiting::Pull { fraction: 0.5, downloaded_bytes: 1, total_bytes: 2 };
+    let note = WaitingNote { about, image: Some("p"), waiting };
     assert_eq!(
         serde_json::to_value(note).unwrap(),
-        json!({"request_id": 7, "run_id": run.to_string(), "why": "image",
+        json!({"request_id": 7, "run_id": run.to_string(), "why": "pull",
         "image": "p", "fraction": 0.5, "downloaded_bytes": 1, "total_bytes": 2})
+    );
+    let note = WaitingNote { about, image: None, waiting: Waiting::Turn { ahead: 2 } };
+    assert_eq!(
+        serde_json::to_value(note).unwrap(),
+        json!({"request_id": 7, "run_id": run.to_string(), "why": "turn", "ahead": 2})
     );
     let of_a_batch = serde_json::to_value(Output::new(About { index: Some(3), ..about }, &chunk(b"a", 0))).unwrap();
     assert_eq!(
@@ -360,6 +368,43 @@ fn every_error_has_its_number_and_its_word() {
     assert_eq!(value(RunError::Off)["code"], -32601);
     assert_eq!(value(RunError::ShuttingDown)["code"], -32004);
     assert_eq!(value(RunError::Internal("x".into()))["data"]["code"], "internal");
+}
+
+#[test]
+fn a_run_that_was_cut_off_has_its_output_in_its_error() {
+    let run = RunId::generate();
+    let Outcome { stdout, stderr, limits, image, .. } = outcome();
+    let cut = |by| Interrupted {
+        run,
+        by,
+        engine: "Podman",
+        wall: Duration::from_millis(3700),
+        queued: Duration::ZERO,
+        stdout: stdout.clone(),
+        stderr: stderr.clone(),
+        memory_bytes: Some(1),
+        cpu: None,
+        image: image.clone(),
+        limits,
+    };
+    let value = |by| serde_json::to_value(ErrorObject::from(RunError::Interrupted(Box::new(cut(by))))).unwrap();
+    assert_eq!(
+        value(CutBy::Engine),
+        json!({"code": -32009, "message": "Cut off after 3.7 s: Podman went away.", "data": {
+            "code": "run_interrupted",
+            "hint": "What it had done so far is lost but for its output. Run it again once the engine is back.",
+            "cause": "engine", "seconds": 3.7, "stdout": "1\n", "stderr": "\u{fffd}!", "stderr_base64": "/yE=",
+            "output_bytes": {"stdout": 2, "stderr": 9}, "run_id": run.to_string(),
+        }})
+    );
+    assert_eq!(value(CutBy::Outside)["data"]["cause"], "outside");
+    let unknown = value(CutBy::Unknown);
+    assert_eq!(unknown["message"], "Cut off after 3.7 s: its container ended, and it is not known why.");
+    let removed = serde_json::to_value(ErrorObject::from(RunError::ContainerRemoved)).unwrap();
+    assert_eq!(
+        (&removed["code"], &removed["data"]["code"], &removed["data"]["trouble"]),
+        (&json!(-32001), &json!("engine_unavailable"), &json!("container_removed"))
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The state and what changes it. Nothing here waits: what takes time is a task, and its end is a message.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -12,12 +12,12 @@ use tracing::error;
 
 use crate::engine::{Engine, EngineState, EngineTrouble};
 use crate::error::RunError;
-use crate::event::{Event, ImageStatus, LiveRun, Snapshot};
+use crate::event::{Event, ImageStatus, LiveRun, Snapshot, Waiting};
 use crate::executor::cancelled_early;
 use crate::language::Language;
 use crate::pool::Stock;
 use crate::queue::{FairQueue, Full};
-use crate::run::{ClientId, RunId};
+use crate::run::{Cancel, ClientId, CutBy, EndedBy, RunId};
 use crate::tap::Tap;
 
 use super::Parts;
@@ -88,10 +88,21 @@ pub(super) struct Actor {
 
 pub(super) struct Live {
     pub(super) client: ClientId,
-    pub(super) shown: LiveRun,
-    pub(super) cancel: CancellationToken,
+    pub(super) run: LiveRun,
+    /// When its program began; empty until then.
+    pub(super) started: Arc<OnceLock<SystemTime>>,
+    pub(super) cancel: Cancel,
     /// Kept until the run is in the history: only then onlookers are told that it is over.
     pub(super) tap: Tap,
+}
+
+impl Live {
+    fn shown(&self) -> LiveRun {
+        match self.started.get() {
+            Some(since) => LiveRun { since: *since, ..self.run.clone() },
+            None => LiveRun { waiting: Some(Waiting::Starting), ..self.run.clone() },
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -182,7 +193,7 @@ impl Actor {
             Command::Owner(command) => self.obey_owner(command),
             Command::Shutdown { reply } => {
                 self.stopping = true;
-                self.end_everything(&RunError::ShuttingDown);
+                self.end_everything(&RunError::ShuttingDown, EndedBy::Shutdown);
                 self.quiet.push(reply);
             }
             Command::Tidy => {}
@@ -225,9 +236,10 @@ impl Actor {
 
     pub(super) fn cancel(&mut self, client: Option<ClientId>, run: RunId) -> bool {
         let may = |owner: ClientId| client.is_none_or(|client| client == owner);
+        let by = if client.is_some() { EndedBy::Client } else { EndedBy::Owner };
         if let Some(live) = self.live.get(&run) {
             if may(live.client) {
-                live.cancel.cancel();
+                live.cancel.by(by);
             }
             return may(live.client);
         }
@@ -235,7 +247,7 @@ impl Actor {
         let any = !found.is_empty();
         for pending in found {
             let image = self.parts.settings.image(pending.spec.language).to_owned();
-            let outcome = cancelled_early(&pending.spec, image, pending.asked);
+            let outcome = cancelled_early(&pending.spec, image, pending.asked, by);
             self.answer(pending, Ok(outcome));
         }
         any
@@ -276,8 +288,7 @@ impl Actor {
     fn hear(&mut self, note: Note) {
         match note {
             Note::Started(run_id) => {
-                if let Some(live) = self.live.get_mut(&run_id) {
-                    live.shown.since = SystemTime::now();
+                if self.live.contains_key(&run_id) {
                     self.tell(Event::RunStarted { run_id });
                 }
             }
@@ -374,6 +385,14 @@ impl Actor {
                 self.usual = (self.usual * 7 + wall) / 8;
                 self.tell(Event::RunFinished { run_id, status: outcome });
             }
+            Answered::CutOff(by) => {
+                if by == CutBy::Engine {
+                    // It may be another engine when it comes back.
+                    self.walls.doubt_all();
+                    (self.parts.nudge)();
+                }
+                self.tell(Event::RunCutOff { run_id, by });
+            }
             Answered::Refused(error) => {
                 if let RunError::Engine(trouble) = &error
                     && !matches!(trouble, EngineTrouble::WallMissing { .. })
@@ -400,19 +419,19 @@ impl Actor {
             ImageStatus {
                 language,
                 image: image.to_owned(),
-                state: self.images.state(image),
+                state: self.images.state(image).clone(),
                 wall_missing: here.and_then(|id| self.walls.missing(id)).map(str::to_owned),
                 launcher: here.and_then(|id| self.walls.held(id)).map(|held| held.proof.launcher),
             }
         };
-        let mut running: Vec<LiveRun> = self.live.values().map(|live| live.shown.clone()).collect();
+        let mut running: Vec<LiveRun> = self.live.values().map(Live::shown).collect();
         running.sort_by_key(|run| run.run_id);
         let snapshot = Snapshot {
             enabled: self.enabled,
             engine: self.engine_state(),
             images: Language::ALL.map(image_status).into(),
             running,
-            queued: self.queue.iter().map(|pending| pending.live()).collect(),
+            queued: self.queued(),
             warm: self.parts.leases.pool.warm(),
         };
         self.snapshots.send_if_modified(|current| {

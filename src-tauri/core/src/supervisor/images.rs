@@ -88,8 +88,8 @@ impl Images {
         }
     }
 
-    pub(super) fn state(&self, name: &str) -> ImageState {
-        self.known.get(name).map_or(ImageState::Unknown, |image| image.state.clone())
+    pub(super) fn state(&self, name: &str) -> &ImageState {
+        self.known.get(name).map_or(&ImageState::Unknown, |image| &image.state)
     }
 
     pub(super) fn ready(&self, name: &str) -> Option<&ImageInfo> {
@@ -98,10 +98,7 @@ impl Images {
 
     /// The image that programs would run in, prepared or not.
     pub(super) fn here(&self, name: &str) -> Option<&ImageInfo> {
-        match &self.known.get(name)?.state {
-            ImageState::Ready(info) | ImageState::Unprepared(info) => Some(info),
-            ImageState::Unknown | ImageState::NotPulled | ImageState::Pulling(_) | ImageState::Failed { .. } => None,
-        }
+        self.known.get(name).and_then(Image::here)
     }
 
     pub(super) fn is_asked_for(&self, name: &str) -> bool {
@@ -241,7 +238,7 @@ impl Images {
     /// Something was wrong with what has this id: it is looked at again.
     pub(super) fn doubt(&mut self, id: &str) {
         for image in self.known.values_mut() {
-            if image.busy.is_none() && image.ready().is_some_and(|ready| ready.id == id) {
+            if image.busy.is_none() && image.here().is_some_and(|here| here.id == id) {
                 image.state = ImageState::Unknown;
             }
         }
@@ -270,6 +267,13 @@ impl Images {
 impl Image {
     fn unknown() -> Self {
         Self { state: ImageState::Unknown, busy: None, ticket: Ticket::default(), asked: Vec::new(), failures: 0 }
+    }
+
+    fn here(&self) -> Option<&ImageInfo> {
+        match &self.state {
+            ImageState::Ready(info) | ImageState::Unprepared(info) => Some(info),
+            ImageState::Unknown | ImageState::NotPulled | ImageState::Pulling(_) | ImageState::Failed { .. } => None,
+        }
     }
 
     fn ready(&self) -> Option<&ImageInfo> {

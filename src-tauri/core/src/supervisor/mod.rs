@@ -10,6 +10,7 @@ mod proving;
 mod quiet;
 mod schedule;
 mod task;
+mod waiting;
 mod walls;
 
 use std::fmt;
@@ -20,7 +21,6 @@ use async_trait::async_trait;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::budget::Budget;
 use crate::engine::health::Connection;
@@ -32,12 +32,14 @@ use crate::executor::Asked;
 pub use crate::executor::Progress;
 use crate::language::Language;
 use crate::leases::Leases;
-use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
+use crate::run::{Cancel, Client, ClientId, EndedBy, Limits, Outcome, RunId, RunSpec};
 use crate::settings::Settings;
+use crate::title;
 
 use actor::{Actor, Command};
 pub use owner::{RemoveError, concurrency};
 use pending::Pending;
+pub use task::run_error;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.
 const COMMANDS: usize = 256;
@@ -70,8 +72,11 @@ pub struct Parts {
 /// Where finished runs go before their callers hear of them.
 #[async_trait]
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// Returns when the record would survive a crash of this process.
-    async fn record(&self, record: Record<'_>);
+    /// Whether runs may start. Asks nobody while all is well.
+    async fn ready(&self) -> Result<(), RunError>;
+
+    /// Returns when the record would survive a crash of this process; false where it could not be written.
+    async fn record(&self, record: Record<'_>) -> bool;
 }
 
 #[derive(Debug)]
@@ -105,6 +110,8 @@ pub struct Proof {
 pub enum Unproved {
     /// The wall, in words that end a sentence about missing walls.
     Missing(String),
+    /// The image is gone.
+    NoImage,
     /// The check failed and says nothing about the walls.
     Failed(RunError),
 }
@@ -122,12 +129,13 @@ impl Supervisor {
     /// Queues the run and waits for what comes of it. Dropping the future cancels the run.
     /// The outcome is in the history before it is returned.
     pub async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
-        let cancel = CancellationToken::new();
+        let cancel = Cancel::default();
         let _abandon = Abandon { cancel: cancel.clone(), commands: self.commands.clone() };
         let (reply, answer) = oneshot::channel();
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let hold = progress.hold.clone();
-        let pending = Pending { spec, client, asked, progress, hold, reply, cancel, retried: false };
+        let title = title::beside(spec.label.as_deref(), spec.language, &spec.code);
+        let pending = Pending { spec, title, client, asked, progress, hold, reply, cancel, retried: false, doubts: 0 };
         self.send(Command::Submit(Box::new(pending))).await?;
         answer.await.unwrap_or_else(|_| {
             // Nobody is left to answer, or whoever was to has failed.
@@ -189,13 +197,13 @@ impl Supervisor {
 
 /// Cancels a run whose caller no longer waits for it.
 struct Abandon {
-    cancel: CancellationToken,
+    cancel: Cancel,
     commands: mpsc::Sender<Command>,
 }
 
 impl Drop for Abandon {
     fn drop(&mut self) {
-        self.cancel.cancel();
+        self.cancel.by(EndedBy::ClientLeft);
         // A full channel means that the actor is awake; it clears out abandoned runs whenever it schedules.
         let _ = self.commands.try_send(Command::Tidy);
     }

@@ -135,7 +135,7 @@ impl Actor {
         }
         let name = self.parts.settings.image(language).to_owned();
         let settings = &self.parts.settings;
-        if self.live.values().any(|live| settings.image(live.shown.language) == name) {
+        if self.live.values().any(|live| settings.image(live.run.language) == name) {
             return Err(RemoveError::InUse { image: name });
         }
         // Held only once there is an engine: a removal has to follow, which lets go of it.

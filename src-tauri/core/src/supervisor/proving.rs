@@ -63,6 +63,8 @@ impl Actor {
                 error!(image, wall, "a wall is missing: nothing runs in this image");
                 self.tell(Event::EngineChanged { engine: self.engine_state() });
             }
+            // What waits for it waits until it has been fetched again.
+            Verdict::NoImage => self.images.doubt(image),
             Verdict::Unknown(error) => {
                 let settings = self.parts.settings.clone();
                 let names: Vec<String> = Language::ALL.map(|language| settings.image(language).to_owned()).into();

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::error::RunError;
 use crate::event::Event;
+use crate::run::EndedBy;
 
 use super::actor::{Actor, Purpose};
 use super::task;
@@ -27,7 +28,7 @@ impl Actor {
             self.publish();
             let _ = reply.send(());
         } else {
-            self.end_everything(&RunError::Off);
+            self.end_everything(&RunError::Off, EndedBy::Switch);
             self.quiet.push(reply);
         }
     }
@@ -43,9 +44,9 @@ impl Actor {
     }
 
     /// Kills what runs, refuses what waits, stops fetching.
-    pub(super) fn end_everything(&mut self, error: &RunError) {
+    pub(super) fn end_everything(&mut self, error: &RunError, by: EndedBy) {
         for live in self.live.values() {
-            live.cancel.cancel();
+            live.cancel.by(by);
         }
         self.refuse_waiting(error, |_| true);
         self.images.cancel_all();

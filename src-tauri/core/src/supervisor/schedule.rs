@@ -1,6 +1,6 @@
 //! Does what can be done now: looks at images, starts runs, tells the pool. Called after every message.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +22,7 @@ impl Actor {
     pub(super) fn advance(&mut self) {
         for abandoned in self.queue.take_where(|pending| pending.cancel.is_cancelled()) {
             let image = self.parts.settings.image(abandoned.spec.language).to_owned();
-            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked);
+            let outcome = cancelled_early(&abandoned.spec, image, abandoned.asked, abandoned.cancel.who());
             self.answer(abandoned, Ok(outcome));
         }
         if let EngineState::Trouble(trouble) = self.health() {
@@ -65,9 +65,11 @@ impl Actor {
             // The owner may have lowered them since the run was asked for.
             pending.spec.limits = pending.spec.limits.at_most(&self.limits());
             let run = pending.spec.id;
+            let started = Arc::new(OnceLock::new());
             let live = Live {
                 client: pending.client.id,
-                shown: pending.live(),
+                run: pending.live(),
+                started: Arc::clone(&started),
                 cancel: pending.cancel.clone(),
                 tap: pending.progress.tap.clone(),
             };
@@ -75,6 +77,7 @@ impl Actor {
             let task = RunTask {
                 image_name: self.parts.settings.image(pending.spec.language).to_owned(),
                 pending: *pending,
+                started,
                 engine: Arc::clone(engine),
                 image,
                 doubted,

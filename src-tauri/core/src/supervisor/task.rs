@@ -1,18 +1,19 @@
 //! What the actor has done for it: one task per run, per image, per check. Each reports back as one [`Done`].
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::engine::{Engine, EngineError, ImageInfo};
+use crate::engine::{Endpoint, Engine, EngineError, EngineTrouble, ImageInfo, PullError};
 use crate::error::RunError;
 use crate::event::PullFigure;
-use crate::executor::{self, Progress};
+use crate::executor::{self, Failed, Progress};
+use crate::lease::Lease;
 use crate::leases::{Leases, Taken};
-use crate::run::{Limits, Outcome, RunId};
+use crate::run::{Cancel, Limits, Outcome, RunId};
 use crate::settings;
 
 use super::images::{Found, Ticket};
@@ -23,6 +24,10 @@ use super::{Proof, Recorder, Unproved, WallCheck};
 /// Before something that came to no result is tried again; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Containers that one run may lose before its program starts, beside a warm one.
+const MOST_LOST: u32 = 2;
+/// How often a run goes back into the queue since its engine was started again; then its caller hears of the engine.
+const MOST_DOUBTS: u32 = 8;
 
 /// After so many failures in a row: not at once, or an engine that fails quickly would be asked in a spin.
 pub(super) async fn pause_after(failures: u32) {
@@ -69,6 +74,8 @@ pub(super) enum Note {
 /// What a run's task needs.
 pub(super) struct RunTask {
     pub(super) pending: Pending,
+    /// Filled when the program begins.
+    pub(super) started: Arc<OnceLock<SystemTime>>,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) image_name: String,
     pub(super) image: ImageInfo,
@@ -82,13 +89,21 @@ pub(super) struct RunTask {
 impl RunTask {
     pub(super) async fn run(mut self) -> Done {
         let run = self.pending.spec.id;
-        let result = match self.perform().await {
+        let recorder = Arc::clone(&self.recorder);
+        let performed = match recorder.ready().await {
+            Ok(()) => self.perform().await,
+            Err(error) => Err(Failure::Run(error)),
+        };
+        let result = match performed {
             Err(Failure::NoImage) if !self.pending.retried => {
                 self.pending.retried = true;
                 return Done::NeedsImage(Box::new(self.pending));
             }
-            Err(Failure::Doubted) => return Done::NeedsProof(Box::new(self.pending)),
-            Err(failure) => Err(failure.into()),
+            Err(Failure::Doubted) if self.pending.doubts < MOST_DOUBTS => {
+                self.pending.doubts += 1;
+                return Done::NeedsProof(Box::new(self.pending));
+            }
+            Err(failure) => Err(failure.of_run(&self.image_name, self.engine.endpoint())),
             Ok(outcome) => Ok(outcome),
         };
         let answered = self.pending.answer(self.recorder.as_ref(), result).await;
@@ -103,88 +118,122 @@ impl RunTask {
             Some(_) | None => self.image_name.clone(),
         };
         let cancel = self.pending.cancel.clone();
+        let mut progress = std::mem::take(&mut self.pending.progress);
+        let (started, starts) = oneshot::channel();
+        let caller = progress.started.replace(started);
+        let (notes, began) = (&self.notes, &self.started);
+        let tell = async {
+            if starts.await.is_err() {
+                return caller;
+            }
+            began.get_or_init(SystemTime::now);
+            // Full: many notes are under way already, and the next snapshot shows it in any case.
+            let _ = notes.try_send(Note::Started(spec.id));
+            let _ = caller.map(|caller| caller.send(()));
+            None
+        };
+        let execute = async {
+            let result = self.execute(image, &mut progress, &cancel).await;
+            drop(progress.started.take());
+            result
+        };
+        let (result, caller) = tokio::join!(execute, tell);
+        // For the next time, where the run goes back into the queue.
+        self.pending.progress = Progress { started: caller, ..progress };
+        result
+    }
+
+    /// A container that somebody ended before the program started is made good by a new one, and the caller notices
+    /// nothing: a warm one always, one made for this run once.
+    async fn execute(&self, image: String, progress: &mut Progress, cancel: &Cancel) -> Result<Outcome, Failure> {
+        let (spec, asked) = (&self.pending.spec, self.pending.asked);
+        let cancelled = || executor::cancelled_early(spec, image.clone(), asked, cancel.who());
         let taken = tokio::select! {
             biased;
-            () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, self.pending.asked)),
-            taken = self.leases.take(&self.engine, &self.image, spec) => taken.map_err(Failure::of)?,
+            () = cancel.cancelled() => return Ok(cancelled()),
+            taken = self.leases.take(&self.engine, &self.image, spec) => taken,
         };
+        let (mut lease, mut warm, _busy) = match taken {
+            Ok(Taken { lease, warm, busy }) => (Ok(lease), warm, Some(busy)),
+            Err(error) => (Err(error), false, None),
+        };
+        let mut lost = 0;
+        loop {
+            match self.attempt(lease, &image, progress, cancel).await {
+                Err(Failure::Lost) if !warm && lost + 1 >= MOST_LOST => return Err(Failure::Lost),
+                Err(Failure::Lost) => lost += u32::from(!warm),
+                // It may have died of anything before it was taken.
+                Err(Failure::Run(_)) if warm && progress.started.is_some() => {}
+                settled => return settled,
+            }
+            debug!(run = %spec.id, warm, "a container was dead before its program started; making a new one");
+            warm = false;
+            lease = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(cancelled()),
+                lease = self.leases.make(&self.engine, &self.image, spec) => lease,
+            };
+        }
+    }
+
+    async fn attempt(
+        &self,
+        lease: Result<Lease, EngineError>,
+        image: &str,
+        progress: &mut Progress,
+        cancel: &Cancel,
+    ) -> Result<Outcome, Failure> {
+        let lease = lease.map_err(|error| Failure::of(error, self.engine.endpoint()))?;
         // A new or a warm container may have been made after the doubt, by an engine that was not checked.
         if self.doubted.is_cancelled() {
             return Err(Failure::Doubted);
         }
-        self.pending.progress.tap.meter(taken.lease.container.meter());
-        let mut progress = std::mem::take(&mut self.pending.progress);
-        let (started, starts) = oneshot::channel();
-        let caller = progress.started.replace(started);
-        let notes = &self.notes;
-        let tell = async {
-            if starts.await.is_ok() {
-                // Full: many notes are under way already, and the snapshot shows the run in any case.
-                let _ = notes.try_send(Note::Started(spec.id));
-                let _ = caller.map(|caller| caller.send(()));
-            }
-        };
-        let execute = self.execute(taken, image, progress, &cancel);
-        let (result, ()) = tokio::join!(execute, tell);
-        result
-    }
-
-    /// A warm container that turns out to be dead is made good by a new one, and the caller notices nothing.
-    async fn execute(
-        &self,
-        taken: Taken,
-        image: String,
-        mut progress: Progress,
-        cancel: &CancellationToken,
-    ) -> Result<Outcome, Failure> {
-        let (spec, asked) = (&self.pending.spec, self.pending.asked);
-        let Taken { lease, warm, busy: _busy } = taken;
-        let result = executor::execute(lease, spec, image.clone(), asked, &mut progress, cancel).await;
-        let may_have_died = warm && result.is_err() && progress.started.is_some();
-        if !may_have_died {
-            return result.map_err(Failure::Run);
-        }
-        debug!(run = %spec.id, "a warm container was dead; making a new one");
-        let lease = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(executor::cancelled_early(spec, image, asked)),
-            lease = self.leases.make(&self.engine, &self.image, spec) => lease.map_err(Failure::of)?,
-        };
-        if self.doubted.is_cancelled() {
-            let message = "the engine was started again while the run was set up; run it once more".into();
-            return Err(Failure::Run(RunError::Internal(message)));
-        }
         progress.tap.meter(lease.container.meter());
-        executor::execute(lease, spec, image, asked, &mut progress, cancel).await.map_err(Failure::Run)
+        let (spec, asked) = (&self.pending.spec, self.pending.asked);
+        executor::execute(lease, spec, image.to_owned(), asked, progress, cancel).await.map_err(|failed| match failed {
+            Failed::Run(error) => Failure::Run(error),
+            Failed::Lost => Failure::Lost,
+        })
     }
 }
 
+#[derive(Debug)]
 enum Failure {
     NoImage,
     Doubted,
+    /// The container was gone before its program started.
+    Lost,
     Run(RunError),
 }
 
 impl Failure {
-    fn of(error: EngineError) -> Self {
+    fn of(error: EngineError, endpoint: &Endpoint) -> Self {
         match error {
             EngineError::NoImage => Self::NoImage,
-            EngineError::Unavailable(trouble) => Self::Run(RunError::Engine(trouble)),
-            error @ (EngineError::NoContainer
-            | EngineError::DeclaresVolumes
-            | EngineError::Refused { .. }
-            | EngineError::Broken { .. }) => Self::Run(RunError::Internal(error.to_string())),
+            EngineError::NoContainer => Self::Lost,
+            error => Self::Run(run_error(&error, endpoint)),
+        }
+    }
+
+    /// What its caller is told.
+    fn of_run(self, image: &str, endpoint: &Endpoint) -> RunError {
+        match self {
+            Self::NoImage => {
+                let message = "it was removed again while the run was set up.".into();
+                RunError::Image { image: image.to_owned(), error: PullError::Other { message } }
+            }
+            Self::Doubted => RunError::Engine(EngineTrouble::NotAnswering { endpoint: endpoint.clone() }),
+            Self::Lost => RunError::ContainerRemoved,
+            Self::Run(error) => error,
         }
     }
 }
 
-impl From<Failure> for RunError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NoImage => Self::Internal("the image was removed while it was in use".into()),
-            Failure::Doubted => Self::Internal("the engine changed while the run was set up".into()),
-            Failure::Run(error) => error,
-        }
+/// For an error that concerns a container: an engine that went away is told apart from one that refuses.
+pub fn run_error(error: &EngineError, endpoint: &Endpoint) -> RunError {
+    match error.trouble(endpoint) {
+        Some(trouble) => RunError::Engine(trouble),
+        None => RunError::Internal(error.to_string()),
     }
 }
 

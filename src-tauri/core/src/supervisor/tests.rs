@@ -1,9 +1,12 @@
 //! The supervisor over the scripted engine: order, refusals, the switch, and that nothing is left behind.
 
+mod cut_off;
 mod images;
 mod leftovers;
 mod overstay;
 mod owner;
+mod recording;
+mod waiting;
 mod walls;
 
 use super::*;
@@ -17,19 +20,30 @@ use crate::janitor::Janitor;
 use crate::pool::Pool;
 use crate::run::{Limits, Overflow, Status};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio_util::sync::CancellationToken;
 
 const PYTHON: &str = "python:3.12-slim";
 const SHELL: &str = "alpine:3.22";
 
 #[derive(Debug, Default)]
-struct Memory(Mutex<Vec<(RunId, String)>>);
+struct Memory(Mutex<Vec<(RunId, String)>>, AtomicBool);
 
 #[async_trait]
 impl Recorder for Memory {
-    async fn record(&self, record: Record<'_>) {
+    async fn ready(&self) -> Result<(), RunError> {
+        if self.1.load(Relaxed) { Err(unwritable()) } else { Ok(()) }
+    }
+
+    async fn record(&self, record: Record<'_>) -> bool {
         let word = record.result.map_or_else(|error| error.code().to_owned(), |outcome| outcome.status.to_string());
         self.0.lock().unwrap().push((record.spec.id, word));
+        record.spec.label.as_deref() != Some("unrecorded")
     }
+}
+
+fn unwritable() -> RunError {
+    RunError::History { message: "The disk is full.".into(), hint: "Free some.".into() }
 }
 
 #[derive(Debug)]
@@ -117,6 +131,10 @@ impl Rig {
 
     async fn queued(&self, runs: usize) {
         self.until(|snapshot| snapshot.queued.len() == runs).await;
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.memory.0.lock().unwrap().iter().map(|(_, word)| word.clone()).collect()
     }
 
     fn order(&self) -> Vec<RunId> {
@@ -436,8 +454,10 @@ async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
         ("exit 124", (Status::Failed, 124)),
         ("exit 137", (Status::Failed, 137)),
         ("oom\nexit 1", (Status::OutOfMemory, 1)),
-        ("die", (Status::Failed, 137)),
+        ("open\ndie", (Status::Failed, 137)),
         ("die oom", (Status::OutOfMemory, 137)),
+        ("die oom told", (Status::OutOfMemory, 137)),
+        ("die 124", (Status::Timeout, 137)),
     ] {
         let outcome = rig.start(1, program).result().await.unwrap();
         assert_eq!((outcome.status, outcome.exit_code), expected, "{program}");

@@ -51,6 +51,8 @@ pub(super) enum Verdict {
     Held,
     /// Nothing runs in that image.
     Missing(String),
+    /// There is nothing to check.
+    NoImage,
     /// It says nothing of the walls: the check is made again, later each time.
     Unknown(RunError),
     /// The walls were doubted in the meantime, so the result is about an earlier state.
@@ -101,6 +103,10 @@ impl Walls {
             Err(Unproved::Missing(wall)) => {
                 image.state = State::Missing(wall.clone());
                 Verdict::Missing(wall)
+            }
+            Err(Unproved::NoImage) => {
+                *image = Image { state: State::Unproved, failures: image.failures + 1 };
+                Verdict::NoImage
             }
             Err(Unproved::Failed(error)) => {
                 *image = Image { state: State::Unproved, failures: image.failures + 1 };

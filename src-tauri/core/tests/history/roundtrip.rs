@@ -2,8 +2,10 @@
 
 use sandtray_core::engine::EngineTrouble;
 use sandtray_core::error::RunError;
-use sandtray_core::history::{FileFigure, FileIn, HistoryError, RunRecord, StreamFigure};
-use sandtray_core::run::RunId;
+use std::time::Duration;
+
+use sandtray_core::history::{FileFigure, FileIn, HistoryError, HistoryQuery, RunRecord, RunRow, StreamFigure};
+use sandtray_core::run::{Captured, CutBy, Interrupted, RunId};
 use sandtray_core::settings::Keep;
 
 use super::{Folder, client, first_page, minutes_ago, record_at, rich, spec};
@@ -32,7 +34,9 @@ async fn a_record_says_what_the_outcome_said() {
     assert_eq!(row.stderr, StreamFigure { produced: 10, returned: 10 });
     assert_eq!((row.stdin_bytes, row.code_bytes, row.skipped_files), (5, 18, 1));
     let body = record.body.unwrap();
-    assert_eq!(body.files_in, [FileIn { name: "in/da ta.csv".into(), size: 4 }]);
+    let bytes = Some(bytes::Bytes::from_static(b"a,b\n"));
+    assert_eq!(body.files_in, [FileIn { name: "in/da ta.csv".into(), size: 4, bytes }]);
+    assert_eq!(body.stdin.as_deref(), Some(&b"stdin"[..]));
     assert_eq!((body.code, body.left_behind), (asked.code, answered.left_behind));
 }
 
@@ -54,6 +58,58 @@ async fn a_run_that_did_not_happen_is_kept_with_its_error() {
     assert_eq!(found.row.error.as_deref(), Some("Docker isn't installed on this computer."));
     assert_eq!((found.row.exit_code, found.row.wall, found.row.happened()), (None, None, false));
     assert_eq!(found, record);
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_off_happened_and_is_kept_with_its_output_and_the_cause() {
+    let folder = Folder::new();
+    let history = folder.open().await;
+    let (asked, answered) = rich();
+    let cut = Interrupted {
+        run: asked.id,
+        by: CutBy::Engine,
+        engine: "Docker",
+        wall: Duration::from_millis(3700),
+        queued: Duration::from_micros(3),
+        stdout: answered.stdout,
+        stderr: Captured { bytes: "oops".into(), produced: 9 },
+        memory_bytes: Some(5 << 20),
+        cpu: Some(Duration::from_micros(7)),
+        image: "python@sha256:1".into(),
+        limits: asked.limits,
+    };
+    let error = RunError::Interrupted(Box::new(cut.clone()));
+    let record = RunRecord::of(&asked, &client(), minutes_ago(1), Err(&error), Keep::Everything);
+    history.record(record.clone()).await.unwrap();
+    let found = history.get(asked.id).await.unwrap().unwrap();
+    assert_eq!(found, record);
+    let (row, body) = (found.row, found.body.unwrap());
+    assert_eq!((row.status.as_str(), row.ended_by.as_deref(), row.happened()), ("interrupted", Some("engine"), true));
+    assert_eq!(row.error.as_deref(), Some("Cut off after 3.7 s: Docker went away."));
+    assert_eq!((row.exit_code, row.wall, row.memory_bytes), (None, Some(cut.wall), cut.memory_bytes));
+    assert_eq!((row.stderr, &body.stderr[..]), (StreamFigure { produced: 9, returned: 4 }, &b"oops"[..]));
+    assert_eq!((body.stdout, body.code), (cut.stdout.bytes, asked.code));
+    let query = HistoryQuery { status: Some("interrupted".into()), ..HistoryQuery::default() };
+    assert_eq!(history.list(query).await.unwrap().runs.len(), 1);
+}
+
+#[tokio::test]
+async fn a_history_of_the_first_version_is_read_and_written_on() {
+    let folder = Folder::new();
+    let history = folder.open().await;
+    let old = record_at(minutes_ago(2), "x");
+    history.record(old.clone()).await.unwrap();
+    history.close().await.unwrap();
+    let database = rusqlite::Connection::open(folder.file()).unwrap();
+    database.execute_batch("ALTER TABLE run DROP COLUMN ended_by; PRAGMA user_version = 1").unwrap();
+    drop(database);
+
+    let history = folder.open().await;
+    let new = record_at(minutes_ago(1), "y");
+    history.record(new.clone()).await.unwrap();
+    let before = RunRow { ended_by: None, ..old.row };
+    assert_eq!(first_page(&history).await.runs, [new.row.clone(), before]);
+    assert_eq!(new.row.ended_by.as_deref(), Some("program"));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sandtray_core::history::{History, HistoryQuery};
 use sandtray_core::paths::Paths;
-use sandtray_tests::long_history;
+use sandtray_tests::long_history::{self, Prints};
 use sandtray_tests::rig::Agent;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -27,12 +27,28 @@ const WARM: u64 = 2;
 const TIDIED: Duration = Duration::from_secs(3);
 /// Rows of a page.
 const ROWS: usize = 50;
+/// Runs that are searched, and how often each search is asked.
+const SEARCHED: u32 = 100_000;
+const SEARCH_ROUNDS: usize = 10;
+const SEARCHES: &[(&str, &str)] = &[
+    ("a word of every run", "import"),
+    ("a frequent word of the output", "babababa"),
+    ("a rare word of the output", "tumupeba"),
+    ("two words of the output", "babababa dibababa"),
+    ("a word of the output and a client", "cebababa claude"),
+    ("one letter", "b"),
+    ("two letters", "ba"),
+    ("four letters", "baba"),
+    ("a digit", "1"),
+    ("a number", "104"),
+    ("nothing", "zzzz"),
+];
 
 pub(crate) async fn measure() -> Value {
     let (long, empty) = (home(), home());
     let file = |home: &TempDir| Paths::under(home.path()).history_file();
     let begun = Instant::now();
-    long_history::fill(&file(&long), RUNS, long_history::start(RUNS + RECORDS)).await;
+    long_history::fill(&file(&long), RUNS, long_history::start(RUNS + RECORDS), Prints::ALine).await;
     let size = std::fs::metadata(file(&long)).unwrap().len() >> 20;
     println!("{RUNS} runs written in {:.0} s; they take {size} MB of disk\n", begun.elapsed().as_secs_f64());
     println!("{:<34} {:>12} {:>12} {:>7}", "median", "long history", "empty", "ratio");
@@ -44,6 +60,33 @@ pub(crate) async fn measure() -> Value {
     let (call, page) = over_the_socket(long, empty).await;
     report["call"] = call.row("a call, in all");
     report["page_call"] = page.row("a call for the first page");
+    report
+}
+
+/// What the owner waits for at each key of a search, where every run printed two kilobytes.
+pub(crate) async fn searches() -> Value {
+    let home = home();
+    let file = Paths::under(home.path()).history_file();
+    let begun = Instant::now();
+    long_history::fill(&file, SEARCHED, long_history::start(SEARCHED), Prints::TwoKilobytes).await;
+    let size = std::fs::metadata(&file).unwrap().len() >> 20;
+    let took = begun.elapsed().as_secs_f64();
+    println!("\n{SEARCHED} runs of 2 KB of output written in {took:.0} s; they take {size} MB of disk\n");
+    println!("{:<34} {:>12} {:>12} {:>7}", "a search", "median", "longest", "found");
+    let history = History::open(&file, long_history::settings()).await.unwrap().history;
+    let mut report = json!({ "runs": SEARCHED, "disk_mb": size });
+    for (what, text) in SEARCHES {
+        let (mut sample, mut found) = (Sample::default(), 0);
+        for _ in 0..SEARCH_ROUNDS {
+            let query = HistoryQuery { limit: 100, text: Some((*text).into()), ..HistoryQuery::default() };
+            let begun = Instant::now();
+            found = history.list(query).await.unwrap().runs.len();
+            sample.add(begun.elapsed());
+        }
+        println!("{what:<34} {:>9.3} ms {:>9.3} ms {found:>7}", sample.median(), sample.longest());
+        report[*what] = sample.json();
+    }
+    history.close().await.unwrap();
     report
 }
 
@@ -81,7 +124,7 @@ async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair, Pair) {
     let start = long_history::start(RECORDS);
     for number in 0..RECORDS {
         for (is_long, history) in &histories {
-            let record = long_history::record(number, start);
+            let record = long_history::record(number, start, Prints::ALine);
             let begun = Instant::now();
             history.record(record).await.unwrap();
             records.sample(*is_long).add(begun.elapsed());

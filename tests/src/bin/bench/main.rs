@@ -36,6 +36,7 @@ async fn main() {
     section!("output", output::measure());
     section!("stream", stream::measure());
     section!("history", history::measure());
+    section!("search", history::searches());
     section!("idle", idle::measure());
     #[cfg(target_os = "linux")]
     {

@@ -30,6 +30,10 @@ impl Sample {
         self.quantile(0.95)
     }
 
+    pub(crate) fn longest(&self) -> f64 {
+        self.quantile(1.0)
+    }
+
     pub(crate) fn json(&self) -> Value {
         json!({ "n": self.0.len(), "median_ms": fine(self.median()), "p95_ms": fine(self.p95()) })
     }

@@ -6,10 +6,12 @@ import { listen } from '@tauri-apps/api/event';
 import type {
   AgentView,
   CommandError,
+  FileSide,
   HistoryFilter,
   HistoryPage,
   HistoryStats,
   Language,
+  Link,
   LiveEvent,
   Navigate,
   PictureView,
@@ -68,6 +70,11 @@ export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
   return listen<Navigate>('navigate', (event) => handler(event.payload));
 }
 
+/** The window is to be closed, and its owner is to read first what that means. */
+export function onLeaving(handler: () => void): Promise<Stop> {
+  return listen('leaving', () => handler());
+}
+
 export const setEnabled = (enabled: boolean) => invoke<void>('set_enabled', { enabled });
 export const sawTurnedOn = () => invoke<void>('saw_turned_on');
 export const retryEngine = () => invoke<void>('retry_engine');
@@ -80,14 +87,18 @@ export const stopAll = () => invoke<void>('stop_all');
 export const historyPage = (filter: HistoryFilter) => invoke<HistoryPage>('history_page', { filter });
 export const historyRun = (runId: string) => invoke<RunRecord>('history_run', { runId });
 export const historyRecent = (sinceMs: number, max: number) => invoke<RecentRun[]>('history_recent', { sinceMs, max });
-export const historyPicture = (runId: string, name: string, pixels: boolean) => invoke<PictureView>('history_picture', { runId, name, pixels });
+export const historyPicture = (runId: string, name: string, pixels: boolean, side: FileSide) =>
+  invoke<PictureView>('history_picture', { runId, name, pixels, side });
 export const historyDelete = (runId: string) => invoke<void>('history_delete', { runId });
 export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
-export const saveFile = (runId: string, name: string) => invoke<boolean>('save_file', { runId, name });
+export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<boolean>('save_file', { runId, name, side });
 export const listAgents = () => invoke<AgentView[]>('agents');
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
+export const openLink = (link: Link) => invoke<void>('open_link', { link });
+export const closeWindow = () => invoke<void>('close_window');
+export const quit = () => invoke<void>('quit');
 export const readSettings = () => invoke<Settings>('settings');
 export const applySettings = (settings: Settings) => invoke<Settings | null>('apply_settings', { settings });

@@ -1,5 +1,6 @@
 // The list of past runs as far as it was read: page after page by key, never by counting.
 
+import { spanOf, type Day } from '../days';
 import { asError, historyPage, historyStats } from '../ipc/client';
 import type { CommandError, RunRow } from '../ipc/types';
 import { keyOf, type Who } from '../clients';
@@ -12,6 +13,7 @@ export interface Brief {
   program: string | null;
   language: string;
   label: string | null;
+  title: string | null;
   status: string;
   seconds: number | null;
 }
@@ -23,9 +25,10 @@ export interface Filters {
   client: string;
   /** Of the client; only together with its name. */
   program: string;
+  day: Day;
 }
 
-export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '', program: '' };
+export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '', program: '', day: '' };
 const FIRST_PAGE = 100;
 const PAGE = 500;
 /** Rows read ahead of those in view. */
@@ -39,6 +42,7 @@ export function brief(run: RunRow): Brief {
     program: run.client_program,
     language: run.language,
     label: run.label,
+    title: run.title,
     status: run.status,
     seconds: run.seconds,
   };
@@ -51,7 +55,9 @@ export function filtered(filters: Filters): boolean {
 /** Whether a run that just ended belongs on top of the list; a text search is left to the next reading. */
 export function belongs(run: RunRow, filters: Filters): boolean {
   const holds = (wanted: string, value: string) => wanted === '' || wanted === value;
+  const span = spanOf(filters.day, Date.now());
   return (
+    (span === null || (run.at_ms >= span.from && run.at_ms < (span.until ?? Infinity))) &&
     filters.text === '' &&
     holds(filters.language, run.language) &&
     holds(filters.status, run.status) &&
@@ -164,9 +170,10 @@ export class HistoryList {
   }
 
   private query() {
-    const { text, language, status, client, program } = this.filters;
+    const { text, language, status, client, program, day } = this.filters;
     const or = (value: string) => (value.trim() === '' ? undefined : value);
-    return { text: or(text), language: or(language), status: or(status), client: or(client), program: or(program) };
+    const span = spanOf(day, Date.now());
+    return { text: or(text), language: or(language), status: or(status), client: or(client), program: or(program), from_ms: span?.from, until_ms: span?.until };
   }
 
   private take(runs: readonly RunRow[], next: string | null): void {

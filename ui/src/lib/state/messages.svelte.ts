@@ -1,11 +1,13 @@
 // Short words at the foot of the window about what was just pressed.
 
 import { asError } from '../ipc/client';
+import type { Mend } from '../ipc/types';
 
 export interface Message {
   id: number;
   text: string;
   hint: string | null;
+  mend: Mend | null;
   bad: boolean;
 }
 
@@ -17,25 +19,25 @@ class Messages {
   private last = 0;
 
   say(text: string): void {
-    this.add(text, null, false);
+    this.add({ text, hint: null, mend: null, bad: false });
   }
 
   /** Stays until it is closed. */
   fail(thrown: unknown): void {
-    const { message, hint } = asError(thrown);
-    this.add(message, hint ?? null, true);
+    const { message, hint, mend } = asError(thrown);
+    this.add({ text: message, hint: hint ?? null, mend: mend ?? null, bad: true });
   }
 
   close(id: number): void {
     this.list = this.list.filter((message) => message.id !== id);
   }
 
-  private add(text: string, hint: string | null, bad: boolean): void {
+  private add(said: Omit<Message, 'id'>): void {
     this.last += 1;
     const id = this.last;
-    const others = this.list.filter((message) => message.text !== text);
-    this.list = [...others, { id, text, hint, bad }].slice(-MOST);
-    if (!bad) setTimeout(() => this.close(id), STAY_MS);
+    const others = this.list.filter((message) => message.text !== said.text);
+    this.list = [...others, { ...said, id }].slice(-MOST);
+    if (!said.bad) setTimeout(() => this.close(id), STAY_MS);
   }
 }
 

@@ -5,6 +5,13 @@ import type { Navigate, Page } from '../ipc/types';
 class Route {
   page = $state<Page>('overview');
   runId = $state<string | null>(null);
+  /** The setting that is to have the focus once it is there. */
+  field = $state<string | null>(null);
+
+  toSetting(field: string): void {
+    this.page = 'settings';
+    this.field = field;
+  }
 
   to(page: Page): void {
     this.page = page;

@@ -28,7 +28,7 @@ function pages(filter: HistoryFilter): HistoryPage {
 describe('the list of past runs', () => {
   beforeEach(() => {
     vi.mocked(client.historyPage).mockReset().mockImplementation(async (filter) => pages(filter));
-    vi.mocked(client.historyStats).mockReset().mockResolvedValue({ runs: TOTAL, bytes: 1 });
+    vi.mocked(client.historyStats).mockReset().mockResolvedValue({ runs: TOTAL, bytes: 1, inputs: 0 });
   });
 
   it('is as tall as the history and reads only what is wanted', async () => {
@@ -66,6 +66,19 @@ describe('the list of past runs', () => {
     expect(list.rows[0]?.id).toBe('r0');
     expect(belongs(run(1), { ...NO_FILTERS, text: 'a' })).toBe(false);
     expect(belongs(run(1), { ...NO_FILTERS, client: 'agent', language: 'python' })).toBe(true);
+    const now = Date.now();
+    const day = (at: number, day: string) => belongs(run(at), { ...NO_FILTERS, day });
+    expect([day(now, 'today'), day(now, 'yesterday'), day(now - 3 * 86_400_000, 'week'), day(now - 8 * 86_400_000, 'week')]).toEqual([true, false, true, false]);
+  });
+
+  it('is asked for the days that are chosen', async () => {
+    const list = new HistoryList();
+    await list.start({ ...NO_FILTERS, day: '2026-03-12' });
+    const from = new Date(2026, 2, 12).getTime();
+    expect(vi.mocked(client.historyPage).mock.calls[0]?.[0]).toMatchObject({ from_ms: from, until_ms: new Date(2026, 2, 13).getTime() });
+    await list.start(NO_FILTERS);
+    const all = vi.mocked(client.historyPage).mock.lastCall?.[0];
+    expect([all?.from_ms, all?.until_ms]).toEqual([undefined, undefined]);
   });
 
   it('says when it can’t be read', async () => {

@@ -64,20 +64,20 @@ fn a_plain_path_is_a_unix_socket() {
 #[test]
 fn an_address_we_cannot_use_says_why() {
     let tls = [("DOCKER_TLS_VERIFY", "1")];
-    for (environment, url, word) in [
-        (&[][..], "ssh://ada@host", "SSH"),
-        (&[][..], "https://host:2376", "TLS"),
-        (&tls[..], "tcp://host:2376", "TLS"),
-        (&[][..], "npipe:////./pipe/docker_engine", "Windows"),
-        (&[][..], "fd://", "fd://"),
-        (&[][..], "unix://", "no socket"),
-        (&[][..], "docker.example", "starts with"),
+    for (environment, url, kind, word) in [
+        (&[][..], "ssh://ada@host", Unfit::Ssh, "SSH"),
+        (&[][..], "https://host:2376", Unfit::Tls, "TLS"),
+        (&tls[..], "tcp://host:2376", Unfit::Tls, "TLS"),
+        (&[][..], "npipe:////./pipe/docker_engine", Unfit::Address, "Windows"),
+        (&[][..], "fd://", Unfit::Address, "fd://"),
+        (&[][..], "unix://", Unfit::Address, "no socket"),
+        (&[][..], "docker.example", Unfit::Address, "starts with"),
     ] {
         let mut places = places(environment);
         places.environment.insert("DOCKER_HOST".into(), url.into());
         let candidates = candidates(&places, &world(&[]));
-        let [Candidate::Unusable { endpoint, reason }] = &candidates.found[..] else { panic!("{candidates:?}") };
-        assert_eq!(endpoint.url, url);
+        let [Candidate::Unusable { endpoint, unfit, reason }] = &candidates.found[..] else { panic!("{candidates:?}") };
+        assert_eq!((endpoint.url.as_str(), *unfit), (url, kind));
         assert!(reason.contains(word), "{reason}");
     }
 }
@@ -87,8 +87,10 @@ fn an_engine_of_another_computer_is_used_only_where_the_settings_name_it() {
     let world = world(&["/var/run/docker.sock"]);
     for url in ["tcp://10.0.0.1:2375", "http://docker:2375", "tcp://127.0.0.1@example.com:2375", "tcp://0.0.0.0:2375"] {
         let refused = candidates(&places(&[("DOCKER_HOST", url)]), &world);
-        let [Candidate::Unusable { endpoint, reason }] = &refused.found[..] else { panic!("{refused:?}") };
-        let trouble = crate::engine::EngineTrouble::Unusable { endpoint: endpoint.clone(), reason: reason.clone() };
+        let [Candidate::Unusable { endpoint, unfit, reason }] = &refused.found[..] else { panic!("{refused:?}") };
+        let (endpoint, unfit, reason) = (endpoint.clone(), *unfit, reason.clone());
+        assert_eq!(unfit, Unfit::Elsewhere);
+        let trouble = crate::engine::EngineTrouble::Unusable { endpoint, unfit, reason };
         assert_eq!(
             trouble.to_string(),
             format!(

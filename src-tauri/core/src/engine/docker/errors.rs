@@ -5,7 +5,7 @@ use std::io;
 
 use bollard::errors::Error;
 
-use crate::engine::{Endpoint, EngineError, EngineTrouble};
+use crate::engine::{Endpoint, EngineError, EngineTrouble, Unfit};
 
 /// An engine's message is quoted up to here.
 const MAX_MESSAGE_CHARS: usize = 1000;
@@ -18,6 +18,13 @@ pub(super) fn engine_error(endpoint: &Endpoint, doing: &'static str, error: Erro
     match error {
         Error::DockerResponseServerError { status_code: 404, message } if says_no_container(&message) => {
             EngineError::NoContainer
+        }
+        Error::DockerResponseServerError { status_code: 409, message } if says_going(&message) => {
+            EngineError::NoContainer
+        }
+        // As it goes down or comes up: it has no words for it.
+        Error::DockerResponseServerError { status_code: 500.., message } if message.trim().is_empty() => {
+            EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: endpoint.clone() })
         }
         Error::DockerResponseServerError { status_code, message } => {
             EngineError::Refused { doing, message: quote(&message, status_code) }
@@ -46,7 +53,7 @@ pub(super) fn unusable(endpoint: &Endpoint, error: Error) -> EngineTrouble {
         Error::DockerResponseServerError { status_code, message } => quote(&message, status_code),
         error => format!("it doesn't answer as Docker does ({})", shorten(&chain(&error))),
     };
-    EngineTrouble::Unusable { endpoint, reason }
+    EngineTrouble::Unusable { endpoint, unfit: Unfit::Other, reason }
 }
 
 /// `None` where the engine was reached.
@@ -79,6 +86,11 @@ pub(super) fn is_status(error: &Error, status: u16) -> bool {
 fn says_no_container(message: &str) -> bool {
     let lower = message.to_lowercase();
     lower.contains("no such container") || lower.contains("no container with")
+}
+
+/// Docker, of a container whose removal has begun.
+fn says_going(message: &str) -> bool {
+    message.contains("marked for removal")
 }
 
 /// The first I/O error below this one.
@@ -141,6 +153,12 @@ mod tests {
     }
 
     #[test]
+    fn a_container_that_is_just_being_removed_is_gone() {
+        let message = "container is marked for removal and cannot be started";
+        assert_eq!(answer(409, message), EngineError::NoContainer);
+    }
+
+    #[test]
     fn any_other_answer_is_quoted() {
         let refused = |message: &str| EngineError::Refused { doing: "start a container", message: message.into() };
         assert_eq!(answer(404, "network x not found\n"), refused("network x not found"));
@@ -148,7 +166,9 @@ mod tests {
             answer(500, " OCI runtime create failed: seccomp \n"),
             refused("OCI runtime create failed: seccomp")
         );
-        assert_eq!(answer(503, ""), refused("it answered with HTTP status 503"));
+        assert_eq!(answer(400, ""), refused("it answered with HTTP status 400"));
+        let silent = EngineTrouble::NotAnswering { endpoint: endpoint() };
+        assert_eq!(answer(503, " "), EngineError::Unavailable(silent));
         let EngineError::Refused { message, .. } = answer(500, &"é".repeat(1 << 20)) else { panic!("not Refused") };
         assert_eq!(message.chars().count(), MAX_MESSAGE_CHARS);
     }
@@ -168,6 +188,7 @@ mod tests {
             message: "Client sent an HTTP request to an HTTPS server.".into(),
         };
         let reason = "Client sent an HTTP request to an HTTPS server.".into();
-        assert_eq!(unusable(&endpoint(), error), EngineTrouble::Unusable { endpoint: endpoint(), reason });
+        let expected = EngineTrouble::Unusable { endpoint: endpoint(), unfit: Unfit::Other, reason };
+        assert_eq!(unusable(&endpoint(), error), expected);
     }
 }

@@ -4,6 +4,7 @@
 
 mod attach;
 mod derive;
+mod ending;
 mod errors;
 mod names;
 mod pulling;
@@ -33,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 use super::health::Connector;
 use super::{
     Attached, ContainerId, ContainerInfo, ContainerSpec, Derivation, Endpoint, Engine, EngineError, EngineInfo,
-    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LayerEvent, PullError, Usage, Watched, container,
-    container_name,
+    EngineTrouble, Exit, ImageInfo, LABEL_INSTANCE, LABEL_RUN, LastEvents, LayerEvent, PullError, Unfit, Usage,
+    Watched, container, container_name,
 };
 use errors::{engine_error, is_status, unusable};
 
@@ -51,6 +52,7 @@ const REMOVE_IMAGE_DEADLINE: Duration = Duration::from_secs(60);
 const CREATE_DEADLINE: Duration = Duration::from_secs(30);
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const EXIT_DEADLINE: Duration = Duration::from_secs(10);
+const EVENTS_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 const USAGE_DEADLINE: Duration = Duration::from_secs(5);
@@ -157,20 +159,20 @@ fn open(endpoint: &Endpoint) -> Result<Client, EngineTrouble> {
 }
 
 fn check_version(endpoint: &Endpoint, version: &SystemVersion) -> Result<(), EngineTrouble> {
-    let refuse = |reason: String| Err(EngineTrouble::Unusable { endpoint: endpoint.clone(), reason });
+    let refuse = |unfit, reason: String| Err(EngineTrouble::Unusable { endpoint: endpoint.clone(), unfit, reason });
     let api = version.api_version.as_deref().unwrap_or_default();
     let parts = api.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let Some(parts): Option<(u32, u32)> = parts else {
-        return refuse("it doesn't say which version of Docker's API it speaks".into());
+        return refuse(Unfit::Other, "it doesn't say which version of Docker's API it speaks".into());
     };
     if parts < OLDEST_API {
         let (major, minor) = OLDEST_API;
-        return refuse(format!(
-            "it is too old: it speaks version {api} of Docker's API, and {major}.{minor} is needed"
-        ));
+        let reason = format!("it is too old: it speaks version {api} of Docker's API, and {major}.{minor} is needed");
+        return refuse(Unfit::TooOld, reason);
     }
     match version.os.as_deref() {
         Some("windows") => refuse(
+            Unfit::OtherSystem,
             "it runs Windows containers; switch Docker Desktop to Linux containers from its menu in the tray".into(),
         ),
         _ => Ok(()),
@@ -289,6 +291,11 @@ impl Engine for Docker {
             oom_killed: state.oom_killed.unwrap_or(false),
             started_at: state.started_at.as_deref().and_then(stamp::parse),
         })
+    }
+
+    async fn last_events(&self, id: &ContainerId) -> Result<LastEvents, EngineError> {
+        let call = ending::last_events(&self.client, id);
+        self.within(EVENTS_DEADLINE, "say how a container ended", call).await
     }
 
     async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError> {

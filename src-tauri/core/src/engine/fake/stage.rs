@@ -6,9 +6,35 @@ use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::engine::{Exit, Frame};
+use crate::engine::{Exit, Frame, LastEvents};
 use crate::launcher::{self, Nonce};
 use crate::run::Stream;
+
+/// How a container ended, and what its engine says of that.
+pub(super) struct Ending {
+    pub(super) exit: Exit,
+    pub(super) events: LastEvents,
+}
+
+impl Ending {
+    pub(super) fn exited(exit_code: i32) -> Self {
+        let exit = Exit { running: false, exit_code, oom_killed: false, started_at: None };
+        Self { exit, events: LastEvents { died: true, ..LastEvents::default() } }
+    }
+
+    /// Without a trailer.
+    fn died(how: &str) -> Self {
+        let Self { exit, events } = Self::exited(how.parse().unwrap_or(137));
+        match how {
+            "oom" => Self { exit: Exit { oom_killed: true, ..exit }, events },
+            "oom told" => Self { exit, events: LastEvents { out_of_memory: true, ..events } },
+            "killed" => Self { exit, events: LastEvents { killed: true, ..events } },
+            "removed" => Self { exit, events: LastEvents { removed: true, ..events } },
+            "unrecorded" => Self { exit, events: LastEvents::default() },
+            _ => Self { exit, events },
+        }
+    }
+}
 
 /// PID 1 and the program in one.
 pub(super) async fn launch(
@@ -16,32 +42,32 @@ pub(super) async fn launch(
     frames: mpsc::Sender<Frame>,
     gates: watch::Receiver<HashSet<String>>,
     (frail, no_preload): (bool, bool),
-) -> Exit {
-    let exited = |exit_code, oom_killed| Exit { running: false, exit_code, oom_killed, started_at: None };
+) -> Ending {
+    let exited = Ending::exited;
     let mut stdin = BufReader::new(stdin);
     let mut header = String::new();
     if !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
-        return exited(0, false);
+        return exited(0);
     }
     if header.as_bytes() == launcher::PRELOAD {
         if no_preload {
-            return exited(127, false);
+            return exited(127);
         }
         header.clear();
         let ready = Frame { stream: Stream::Stdout, bytes: launcher::READY.into() };
         if frames.send(ready).await.is_err() || !matches!(stdin.read_line(&mut header).await, Ok(1..)) {
-            return exited(0, false);
+            return exited(0);
         }
     }
     if frail {
-        return exited(0, false);
+        return exited(0);
     }
     let words: Vec<&str> = header.split_whitespace().collect();
     let word = |at: usize| words.get(at).copied().unwrap_or_default();
     let mark = Nonce::from_header(word(1)).mark();
-    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125, false) };
+    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125) };
     let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
-    stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137, false))
+    stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137))
 }
 
 /// The program, from its lines or from the tar.
@@ -75,7 +101,7 @@ struct Stage {
 
 impl Stage {
     /// None once nobody reads any more.
-    async fn perform(mut self, program: &str, mut stdin: BufReader<DuplexStream>) -> Option<Exit> {
+    async fn perform(mut self, program: &str, mut stdin: BufReader<DuplexStream>) -> Option<Ending> {
         if let Some(bytes) = program.lines().next().and_then(|line| line.strip_prefix("early ")) {
             self.say(Stream::Stderr, &vec![b'x'; bytes.parse().unwrap_or(0)]).await?;
         }
@@ -101,9 +127,7 @@ impl Stage {
                 "oom" => (self.oom, code) = (1, 137),
                 "exit" => code = rest.parse().unwrap_or(0),
                 "hang" => std::future::pending().await,
-                "die" => {
-                    return Some(Exit { running: false, exit_code: 137, oom_killed: rest == "oom", started_at: None });
-                }
+                "die" => return Some(Ending::died(rest)),
                 _ => {}
             }
         }
@@ -113,7 +137,7 @@ impl Stage {
         if program.lines().any(|line| line == "stay") {
             std::future::pending::<()>().await;
         }
-        Some(Exit { running: false, exit_code: 0, oom_killed: false, started_at: None })
+        Some(Ending::exited(0))
     }
 
     async fn say(&self, stream: Stream, bytes: &[u8]) -> Option<()> {

@@ -110,6 +110,9 @@ impl Engine for Scripted {
     async fn exit(&self, _: &ContainerId) -> Result<Exit, EngineError> {
         unreachable!("health asks for no exit")
     }
+    async fn last_events(&self, _: &ContainerId) -> Result<super::super::LastEvents, EngineError> {
+        unreachable!("health asks for no end")
+    }
     async fn usage(&self, _: &ContainerId) -> Result<super::super::Usage, EngineError> {
         unreachable!("health asks for no figures")
     }

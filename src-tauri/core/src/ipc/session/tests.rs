@@ -43,6 +43,10 @@ impl Runs for Idle {
         Ok(to_raw_value(&()).unwrap())
     }
 
+    fn history_trouble(&self) -> Option<crate::history::Trouble> {
+        None
+    }
+
     fn budget(&self) -> Budget {
         Budget::default()
     }

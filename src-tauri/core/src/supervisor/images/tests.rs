@@ -56,13 +56,13 @@ fn a_failure_is_told_with_its_reason_and_the_next_who_wants_it_tries_again() {
     assert!(work[0].pull.is_some());
     let settled = images.settle("a", work[0].ticket, Err(rate_limited()));
     assert_eq!(settled, Settled::Failed { error: rate_limited(), pull: Some(PullError::RateLimited) });
-    assert_eq!(images.state("a"), ImageState::Failed { error: PullError::RateLimited });
+    assert_eq!(*images.state("a"), ImageState::Failed { error: PullError::RateLimited });
     assert_eq!(begun(&mut images, "none"), []);
     let [(_, ticket, true)] = &begun(&mut images, "a")[..] else { panic!("one more pull") };
     // The engine's own trouble says nothing about the image.
     let settled = images.settle("a", *ticket, Err(RunError::ShuttingDown));
     assert_eq!(settled, Settled::Failed { error: RunError::ShuttingDown, pull: None });
-    assert_eq!(images.state("a"), ImageState::Unknown);
+    assert_eq!(*images.state("a"), ImageState::Unknown);
     let look = images.begin(|_| true, |_| true, true).remove(0);
     assert_eq!((look.pull.is_some(), look.failures), (false, 1));
     images.settle("a", look.ticket, Ok(Found::Nothing));
@@ -77,7 +77,7 @@ fn the_end_of_a_task_of_before_is_no_news() {
     assert_eq!(images.settle("a", old, Ok(Found::Ready(info("old")))), Settled::Nothing);
     let new = begun(&mut images, "a").remove(0).1;
     assert_eq!(images.settle("a", old, Ok(Found::Ready(info("old")))), Settled::Nothing);
-    assert_eq!(images.state("a"), ImageState::Unknown);
+    assert_eq!(*images.state("a"), ImageState::Unknown);
     images.settle("a", new, Ok(Found::Ready(info("new"))));
     assert_eq!(images.ready("a"), Some(&info("new")));
 }
@@ -111,7 +111,7 @@ fn one_that_is_here_and_not_prepared_is_left_so_until_it_is_wanted() {
     for (name, ticket, _) in begun(&mut images, "none") {
         assert_eq!(images.settle(&name, ticket, Ok(Found::Unprepared(info("1")))), Settled::Nothing);
     }
-    assert_eq!(images.state("a"), ImageState::Unprepared(info("1")));
+    assert_eq!(*images.state("a"), ImageState::Unprepared(info("1")));
     assert_eq!(images.ready("a"), None, "nothing runs in it");
     assert_eq!(begun(&mut images, "none"), []);
     assert!(!images.progress("a", PullFigure::PREPARING) && !images.cancel_pull("a"));
@@ -130,7 +130,7 @@ fn a_cancelled_one_is_looked_at_again_for_it_may_be_here() {
     assert_eq!(settled, Settled::Failed { error: cancelled, pull: Some(PullError::Cancelled) });
     let [(_, ticket, false)] = &begun(&mut images, "none")[..] else { panic!("one look") };
     images.settle("a", *ticket, Ok(Found::Unprepared(info("1"))));
-    assert_eq!(images.state("a"), ImageState::Unprepared(info("1")));
+    assert_eq!(*images.state("a"), ImageState::Unprepared(info("1")));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_second_run_that_found_it_gone_does_not_hide_the_pull() {
     images.gone("a");
     let pull = begun(&mut images, "a").remove(0).1;
     images.gone("a");
-    assert_eq!(images.state("a"), ImageState::Pulling(PullFigure::default()));
+    assert_eq!(*images.state("a"), ImageState::Pulling(PullFigure::default()));
     assert_eq!(images.settle("a", pull, Ok(Found::Ready(info("1")))), Settled::Pulled);
 }
 
@@ -168,7 +168,7 @@ fn one_that_is_held_is_not_begun_and_a_doubted_one_is_looked_at_again() {
     let [(name, ..)] = &begun(&mut images, "a")[..] else { panic!("one look") };
     assert_eq!(name, "b");
     images.settle("a", ticket, Ok(Found::Nothing));
-    assert_eq!(images.state("a"), ImageState::NotPulled);
+    assert_eq!(*images.state("a"), ImageState::NotPulled);
 }
 
 #[test]

@@ -105,7 +105,7 @@ async fn a_container_whose_making_was_never_answered_is_removed_within_the_same_
     let rig = Rig::new();
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
     rig.fake.lose_creations(1);
-    assert_eq!(rig.start(1, "exit 0").result().await.unwrap_err().code(), "internal");
+    assert_eq!(rig.start(1, "exit 0").result().await.unwrap_err().code(), "engine_unavailable");
     let since = Instant::now();
     until_gone(&rig.fake).await;
     assert!(since.elapsed() <= Duration::from_secs(65), "{:?}", since.elapsed());

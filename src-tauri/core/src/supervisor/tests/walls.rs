@@ -142,6 +142,26 @@ async fn a_run_whose_container_is_made_while_the_engine_starts_again_waits_for_t
     assert_eq!(findings.checks(PYTHON), 2);
 }
 
+/// An engine takes its time to remove a container, and gives no other one its name meanwhile.
+#[tokio::test]
+async fn a_run_that_waits_for_a_new_proof_gets_its_container_while_the_first_is_still_there() {
+    let findings = Arc::new(Findings::default());
+    let rig = Rig::checked(Fake::new().with_image(PYTHON), findings.clone(), |settings| settings.warm = 0);
+    rig.fake.keep_containers(true);
+    rig.fake.set_start_delay(Duration::from_millis(300));
+    let run = rig.start(1, "exit 0");
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while rig.fake.created() == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+    .expect("a container");
+    restart(&rig);
+    assert_eq!(run.result().await.map(|outcome| outcome.status), Ok(Status::Ok));
+    assert_eq!((findings.checks(PYTHON), rig.containers().await), (2, 2));
+}
+
 #[tokio::test]
 async fn nothing_is_prepared_behind_missing_walls() {
     const GO: &str = "golang:1.24-bookworm";

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sandtray_core::settings::Settings;
-use sandtray_tests::desktop::App;
 use sandtray_tests::desktop::screen::{Screen, close_windows};
+use sandtray_tests::desktop::{AT_LOGIN, App};
 use sandtray_tests::rig::{PATIENCE, eventually};
 use serde_json::{Value, json};
 
@@ -24,7 +24,8 @@ pub(crate) async fn measure() -> Value {
     };
     desktop.settle_in(&Settings { enabled: true, ..Settings::default() });
     println!("{:<34} {:>9} {:>9} {:>10} {:>9} {:>11}", "idle", "memory", "anonymous", "processes", "webviews", "CPU");
-    let app = desktop.app_saying(Stdio::null());
+    desktop.knows_of_closing();
+    let app = desktop.app_saying(&[AT_LOGIN], Stdio::null());
     let tray = desktop.tray().await;
     tray.until("Ready").await;
     let unopened = row("in the tray, never opened", &app).await;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::screen::{Painted, Screen, close_windows};
-use sandtray_tests::desktop::{App, Desktop};
+use sandtray_tests::desktop::{AT_LOGIN, App, Desktop};
 use sandtray_tests::rig::eventually;
 use serde_json::{Value, json};
 
@@ -25,10 +25,11 @@ pub(crate) async fn measure() -> Value {
         Err(reason) => return reason,
     };
     desktop.settle_in(&Settings { enabled: true, ..Settings::default() });
+    desktop.knows_of_closing();
     println!("{:<42} {:>14} {:>9} {:>14} {:>9}", "opening the window", "first content", "p95", "whole page", "p95");
     let (mut first, mut rested, mut soon, mut second) = <(Times, Times, Times, Times)>::default();
     for round in 0..ROUNDS {
-        let app = desktop.app_saying(Stdio::null());
+        let app = desktop.app_saying(&[AT_LOGIN], Stdio::null());
         let tray = desktop.tray().await;
         tray.until("Ready").await;
         let open = tray.find("Open Sandtray").await;
@@ -38,7 +39,7 @@ pub(crate) async fn measure() -> Value {
             first.add(painted);
         }
         soon.add(watched(&desktop, &app, tray.press_entry(open)).await);
-        let again = async { desktop.app_saying(Stdio::null()).ended().await };
+        let again = async { desktop.app_saying(&[], Stdio::null()).ended().await };
         second.add(watched(&desktop, &app, again).await);
         eventually("nothing of the window is left", || async { app.descendants().is_empty() }).await;
         rested.add(watched(&desktop, &app, tray.press_entry(open)).await);

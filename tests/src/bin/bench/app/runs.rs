@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sandtray_core::paths::Paths;
 use sandtray_tests::desktop::driver::{self, Window};
-use sandtray_tests::long_history;
+use sandtray_tests::long_history::{self, Prints};
 use sandtray_tests::rig::eventually;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(crate) async fn measure() -> Value {
     let paths = Paths::under(desktop.home());
     paths.ensure().unwrap();
     let begun = Instant::now();
-    long_history::fill(&paths.history_file(), RUNS, long_history::start(RUNS)).await;
+    long_history::fill(&paths.history_file(), RUNS, long_history::start(RUNS), Prints::ALine).await;
     println!("{RUNS} past runs, written in {:.0} s", begun.elapsed().as_secs_f64());
     let window = Window::of(&desktop).await;
     let tray = desktop.tray().await;

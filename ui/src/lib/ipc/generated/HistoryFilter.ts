@@ -25,6 +25,15 @@ client?: string,
  */
 program?: string, 
 /**
- * Words that must all start somewhere in the label, the client's name or the beginning of the code.
+ * Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
+ * or of the inputs.
  */
-text?: string, };
+text?: string, 
+/**
+ * Milliseconds since 1970: asked for then or later.
+ */
+from_ms?: number, 
+/**
+ * And before this.
+ */
+until_ms?: number, };

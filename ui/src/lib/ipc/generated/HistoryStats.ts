@@ -4,4 +4,8 @@ export type HistoryStats = { runs: number,
 /**
  * Of what is kept, counted as [`crate::settings::HistorySettings::max_mb`] does; the file is somewhat larger.
  */
-bytes: number, };
+bytes: number, 
+/**
+ * Of those, the files and the standard input that came in.
+ */
+inputs: number, };

@@ -3,4 +3,4 @@
 /**
  * The settings of the window name each: it has words for all of these.
  */
-export type NoticeKind = "pull_finished" | "pull_failed" | "engine_lost" | "engine_back" | "run_killed" | "new_client" | "turned_on" | "not_saved" | "no_window" | "updated";
+export type NoticeKind = "pull_finished" | "pull_failed" | "engine_lost" | "engine_back" | "history_lost" | "history_back" | "run_killed" | "run_cut_off" | "new_client" | "turned_on" | "not_saved" | "stays_in_tray" | "took_over" | "no_window" | "updated";

@@ -7,6 +7,10 @@ import type { RunRow } from "./RunRow";
  */
 export type RunRecord = { run: RunRow, 
 /**
- * Absent where the owner keeps metrics only.
+ * Absent where the owner keeps metrics only, or the disk had no room.
  */
-body: RunBody | null, };
+body: RunBody | null, 
+/**
+ * Why it cannot be run again as it was, in a sentence.
+ */
+not_again?: string, };

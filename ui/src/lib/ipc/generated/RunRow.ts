@@ -9,14 +9,27 @@ export type RunRow = { run_id: string,
  */
 at_ms: number, client: string, client_pid: number | null, client_program: string | null, language: string, label: string | null, 
 /**
- * `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, or the code of the error where the run did
- * not happen.
+ * What it is called without one.
+ */
+title: string | null, 
+/**
+ * `ok`, `failed`, `timeout`, `out_of_memory`, `output_limit`, `cancelled`, `interrupted`, or the code of the error
+ * where the run did not happen.
  */
 status: string, 
 /**
- * The sentence of that error.
+ * `program`, `limit`, `client`, `client_left`, `owner`, `switch`, `shutdown`; of an interrupted run `engine`,
+ * `outside`, `unknown`. Absent where it did not happen, and for runs of earlier versions.
  */
-error: string | null, exit_code: number | null, 
+ended_by: string | null, 
+/**
+ * The sentence of the error where the run did not happen.
+ */
+error: string | null, 
+/**
+ * The sentence of a run that was cut off.
+ */
+cut_off: string | null, exit_code: number | null, 
 /**
  * Wall time of the program.
  */
@@ -28,4 +41,8 @@ queued_seconds: number | null, memory_bytes: number | null, cpu_seconds: number 
 /**
  * With its digest where that is known; empty where the run did not happen.
  */
-image: string, limits: RunLimits, };
+image: string, limits: RunLimits, 
+/**
+ * Its program, inputs and output were given up for want of disk.
+ */
+given_up: boolean, };

@@ -1,0 +1,237 @@
+//! The end of a container that did not report its own: by what the engine recorded, never by what the program can write.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::engine::{EngineError, EngineTrouble, Exit, LastEvents};
+use crate::error::RunError;
+use crate::launcher::Ending;
+use crate::lease::Container;
+use crate::run::{CutBy, Status};
+
+/// For the engine's word on a container that ended without its own.
+const EXIT_LIMIT: Duration = Duration::from_secs(5);
+const EXIT_POLL: Duration = Duration::from_millis(50);
+
+/// 128 + SIGKILL: what a shell would say of a program that Sandtray killed.
+pub(super) const KILLED: i32 = 137;
+/// PID 1's own exit code where its watchdog ended the run.
+const WATCHDOG: i32 = 124;
+/// And where the program did not get to its interpreter whole.
+const NOT_FED: i32 = 125;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) status: Status,
+    pub(super) exit_code: i32,
+    pub(super) oom_kills: u32,
+}
+
+impl Verdict {
+    pub(super) fn killed(status: Status) -> Self {
+        Self { status, exit_code: KILLED, oom_kills: 0 }
+    }
+
+    /// From what PID 1 says of a program that it saw end.
+    pub(super) fn of(ending: &Ending) -> Self {
+        let exit_code = i32::from(ending.exit_code);
+        let status = match (exit_code, ending.oom_kills) {
+            (0, _) => Status::Ok,
+            (_, 0) => Status::Failed,
+            (_, _) => Status::OutOfMemory,
+        };
+        Self { status, exit_code, oom_kills: ending.oom_kills }
+    }
+}
+
+/// The end of a run that has no trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Verdict(Verdict),
+    CutOff(CutBy),
+    /// The launcher could not hand the program over.
+    NotFed,
+}
+
+/// What is known of the channel to a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Channel {
+    /// It broke, rather than ended with its container.
+    pub(super) broke: bool,
+    /// The program cannot touch PID 1.
+    pub(super) sealed: bool,
+}
+
+/// After the start line.
+pub(super) async fn without_trailer(container: &Container, channel: Channel) -> End {
+    let exit = match stand(container).await {
+        Stand::Away(_) | Stand::Running => return End::CutOff(CutBy::Engine),
+        Stand::Untold => return End::CutOff(CutBy::Unknown),
+        Stand::Gone => None,
+        Stand::Ended(exit) => Some(exit),
+    };
+    match container.last_events().await {
+        Ok(events) => decide(exit.as_ref(), events, channel),
+        Err(EngineError::Unavailable(_) | EngineError::Broken { .. }) => End::CutOff(CutBy::Engine),
+        Err(error) => {
+            debug!(%error, "the engine keeps no record");
+            decide(exit.as_ref(), LastEvents::default(), channel)
+        }
+    }
+}
+
+/// `exit` is `None` for one that is gone.
+fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
+    let code = exit.map(|exit| exit.exit_code);
+    let killed_for_memory = events.out_of_memory || exit.is_some_and(|exit| exit.oom_killed);
+    // First what no program can bring about.
+    if events.killed {
+        return End::CutOff(CutBy::Outside);
+    }
+    // The flag may be about a child, and PID 1 have come to a good end.
+    if killed_for_memory && code != Some(0) {
+        return End::Verdict(Verdict { status: Status::OutOfMemory, exit_code: KILLED, oom_kills: 1 });
+    }
+    match code {
+        _ if events.removed => End::CutOff(CutBy::Outside),
+        None => End::CutOff(CutBy::Unknown),
+        Some(WATCHDOG) => End::Verdict(Verdict::killed(Status::Timeout)),
+        Some(NOT_FED) => End::NotFed,
+        Some(_) if channel.broke => End::CutOff(CutBy::Engine),
+        // PID 1 may have been ended by the program, which must not pass for something else.
+        Some(_) if !channel.sealed => End::Verdict(Verdict::killed(Status::Failed)),
+        // It said its last words, and they were lost on the way.
+        Some(0) => End::CutOff(CutBy::Engine),
+        Some(_) => End::CutOff(CutBy::Unknown),
+    }
+}
+
+/// The end of a container before the program started.
+#[derive(Debug)]
+pub(super) enum Early {
+    Engine(EngineTrouble),
+    /// Somebody ended it, or the way to it broke: another container will do as well.
+    Lost,
+    /// It ended by itself.
+    Own,
+}
+
+pub(super) async fn before_the_start(container: &Container, broke: bool) -> Early {
+    let exit = match stand(container).await {
+        Stand::Away(trouble) => return Early::Engine(trouble),
+        Stand::Running | Stand::Gone => return Early::Lost,
+        Stand::Untold => return Early::Own,
+        Stand::Ended(exit) => exit,
+    };
+    match container.last_events().await {
+        Err(EngineError::Unavailable(trouble)) => Early::Engine(trouble),
+        Ok(events) if events.killed || events.removed => Early::Lost,
+        Ok(events) if events.out_of_memory || exit.oom_killed => Early::Own,
+        Ok(_) | Err(_) if broke || exit.exit_code == KILLED => Early::Lost,
+        Ok(_) | Err(_) => Early::Own,
+    }
+}
+
+/// How a container stands, by its engine.
+enum Stand {
+    /// The engine cannot be reached.
+    Away(EngineTrouble),
+    Running,
+    Gone,
+    Ended(Exit),
+    /// The engine answers, and does not say.
+    Untold,
+}
+
+/// Its pipes may close some time before the engine has noticed that it ended.
+async fn stand(container: &Container) -> Stand {
+    let ended = async {
+        loop {
+            match container.exit().await {
+                Ok(exit) if exit.running => sleep(EXIT_POLL).await,
+                settled => return settled,
+            }
+        }
+    };
+    match timeout(EXIT_LIMIT, ended).await {
+        Err(_) => Stand::Running,
+        Ok(Ok(exit)) => Stand::Ended(exit),
+        Ok(Err(EngineError::NoContainer)) => Stand::Gone,
+        Ok(Err(error)) => error.trouble(container.endpoint()).map_or(Stand::Untold, Stand::Away),
+    }
+}
+
+/// The run's error where the launcher could not hand the program over.
+pub(super) fn not_fed() -> RunError {
+    RunError::Internal("the program could not be handed to its interpreter; run it again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEALED: Channel = Channel { broke: false, sealed: true };
+    const OPEN: Channel = Channel { broke: false, sealed: false };
+    const BROKE: Channel = Channel { broke: true, sealed: true };
+    const DIED: LastEvents = LastEvents { died: true, killed: false, out_of_memory: false, removed: false };
+    const NOTHING: LastEvents = LastEvents { died: false, ..DIED };
+
+    fn exit(exit_code: i32) -> Option<Exit> {
+        Some(Exit { running: false, exit_code, oom_killed: false, started_at: None })
+    }
+
+    fn out_of_memory() -> End {
+        End::Verdict(Verdict { status: Status::OutOfMemory, exit_code: 137, oom_kills: 1 })
+    }
+
+    #[test]
+    fn the_engines_own_events_decide() {
+        let killed = LastEvents { killed: true, ..DIED };
+        let removed = LastEvents { removed: true, ..DIED };
+        let memory = LastEvents { out_of_memory: true, ..DIED };
+        let flagged = Some(Exit { oom_killed: true, ..exit(137).unwrap() });
+        let outside = End::CutOff(CutBy::Outside);
+        for (exit, events, expected) in [
+            (exit(137), killed, outside),
+            (None, LastEvents { removed: true, ..killed }, outside),
+            (None, removed, outside),
+            (exit(137), memory, out_of_memory()),
+            (None, LastEvents { removed: true, ..memory }, out_of_memory()),
+            (flagged.clone(), DIED, out_of_memory()),
+            // A child ran out of memory some time before.
+            (flagged, LastEvents { out_of_memory: true, ..killed }, outside),
+            (exit(124), DIED, End::Verdict(Verdict::killed(Status::Timeout))),
+            (exit(125), DIED, End::NotFed),
+        ] {
+            for channel in [SEALED, OPEN] {
+                assert_eq!(decide(exit.as_ref(), events, channel), expected, "{exit:?} {events:?} {channel:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_an_event_the_cause_is_unknown_and_not_the_program() {
+        for (exit, events) in [(exit(137), DIED), (exit(137), NOTHING), (exit(2), DIED), (None, DIED), (None, NOTHING)]
+        {
+            assert_eq!(decide(exit.as_ref(), events, SEALED), End::CutOff(CutBy::Unknown), "{exit:?} {events:?}");
+        }
+        assert_eq!(decide(None, NOTHING, OPEN), End::CutOff(CutBy::Unknown), "no program can remove its container");
+        // PID 1 came to its good end unheard.
+        assert_eq!(decide(exit(0).as_ref(), DIED, SEALED), End::CutOff(CutBy::Engine));
+        let child = Some(Exit { oom_killed: true, ..exit(0).unwrap() });
+        assert_eq!(decide(child.as_ref(), DIED, SEALED), End::CutOff(CutBy::Engine));
+        assert_eq!(decide(exit(137).as_ref(), DIED, BROKE), End::CutOff(CutBy::Engine));
+    }
+
+    #[test]
+    fn a_program_that_can_end_its_launcher_hides_nothing_by_that() {
+        for code in [0, 1, 137, 139] {
+            for events in [DIED, NOTHING] {
+                let end = decide(exit(code).as_ref(), events, OPEN);
+                assert_eq!(end, End::Verdict(Verdict::killed(Status::Failed)), "{code} {events:?}");
+            }
+        }
+    }
+}

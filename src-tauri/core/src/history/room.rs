@@ -1,0 +1,204 @@
+//! Recording where it is hard: on a full disk the code, inputs and output of old runs are given up before the figures
+//! of new ones. What cannot be recorded is counted, and told through [`Trouble`].
+
+use std::io;
+use std::time::{Instant, SystemTime};
+
+use super::HistoryError;
+use super::record::{RunRecord, RunRow};
+use super::store::{self, Checkpoint};
+use super::trouble::{Trouble, Why};
+use super::worker::{RESERVE_EVERY, Worker};
+use crate::disk;
+
+/// Below this much free disk an error of the system is for want of room.
+const NO_ROOM: u64 = 64 << 10;
+/// Of the room that is left, what the log may need. The database grows by the rest at most: what is in the log could
+/// not be written back otherwise, and the log not be begun anew.
+const LOG_ROOM: u64 = 4 << 20;
+/// Made beside what a record needs, so that not every record begins with this.
+const SLACK: u64 = 256 << 10;
+/// Runs given up at once, and how often that is done for one record: what is given up may leave pages half full.
+const MOST_GIVEN_UP: u32 = 64;
+const ROUNDS: u32 = 3;
+/// A record above this gives up nothing for its output: on a full disk its figures are enough.
+const LARGE: u64 = 1 << 20;
+
+impl Worker {
+    /// The run's place. The record is the figures alone afterwards where the disk has no room for more.
+    pub(super) fn write(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
+        let written = match self.insert(record) {
+            Err(HistoryError::DiskFull) => self.write_on_full_disk(record),
+            written => written,
+        };
+        match &written {
+            Ok(_) => self.recorded(),
+            // The run is there already.
+            Err(HistoryError::Sql(error))
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
+            Err(error) => {
+                tracing::error!(run = %record.row.run_id, %error, "a run could not be recorded");
+                self.trouble(why(error), |trouble| {
+                    (trouble.unrecorded, trouble.records) = (trouble.unrecorded + 1, false)
+                });
+            }
+        }
+        written
+    }
+
+    fn insert(&mut self, record: &RunRecord) -> Result<i64, HistoryError> {
+        let inserted = self.with(|store| store.insert(record));
+        inserted.map_err(|error| self.understood(error))
+    }
+
+    fn understood(&self, error: HistoryError) -> HistoryError {
+        if self.is_for_want_of_room(&error) { HistoryError::DiskFull } else { error }
+    }
+
+    /// A full disk shows as more than one error.
+    pub(super) fn is_for_want_of_room(&self, error: &HistoryError) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, SystemIoFailure};
+        match error {
+            HistoryError::DiskFull => true,
+            HistoryError::Sql(error) if matches!(error.sqlite_error_code(), Some(SystemIoFailure | CannotOpen)) => {
+                disk::room(&self.path).is_some_and(|room| room < NO_ROOM)
+            }
+            HistoryError::File { source, .. } => is_full(source),
+            _ => false,
+        }
+    }
+
+    fn write_on_full_disk(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
+        let weight = store::weight(record);
+        let wanted = if weight <= LARGE { weight } else { 0 } + SLACK;
+        for _ in 0..ROUNDS {
+            let given_up = self.make_room(wanted);
+            self.trouble(Why::DiskFull, |trouble| trouble.given_up += u64::from(given_up));
+            if weight > LARGE || given_up == 0 {
+                break;
+            }
+            match self.insert(record) {
+                Err(HistoryError::DiskFull) => {}
+                written => return written,
+            }
+        }
+        let had_more = record.body.take().is_some();
+        record.row = RunRow { title: None, given_up: had_more, ..record.row.clone() };
+        let written = self.insert(record)?;
+        self.trouble(Why::DiskFull, |trouble| trouble.given_up += u64::from(had_more));
+        Ok(written)
+    }
+
+    /// Returns how many runs were given up, oldest first, for so many bytes.
+    fn make_room(&mut self, wanted: u64) -> u32 {
+        self.reserved = false;
+        self.reserve.give();
+        // The log can be begun anew, over itself, only while it is not read.
+        let _alone = self.alone();
+        let path = self.path.clone();
+        let Ok(store) = self.opened() else { return 0 };
+        let (mut runs, mut bytes) = (0, 0);
+        // What is in the log already moves into the database, and leaves its room to what is written next.
+        let tried = store.checkpoint(Checkpoint::Restart).and_then(|()| {
+            // Overwriting what goes would take the room that there is not.
+            store.overwrite_removed(false)?;
+            while runs < MOST_GIVEN_UP && bytes < wanted {
+                let Some(freed) = store.give_up_oldest()? else { break };
+                (runs, bytes) = (runs + 1, bytes + freed);
+            }
+            store.checkpoint(Checkpoint::Restart)
+        });
+        // What was given up is the room to use. Other room may be taken by others before it is.
+        let growth = if runs > 0 { 0 } else { disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM) };
+        let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(growth)));
+        self.unwritten = 0;
+        if runs > 0 {
+            tracing::warn!(runs, bytes, "the disk is full: of old runs only the figures are kept");
+        } else if let Err(error) = tried {
+            tracing::warn!(%error, "the disk is full, and no room could be made");
+        }
+        runs
+    }
+
+    fn recorded(&mut self) {
+        self.news.trouble.send_if_modified(|trouble| {
+            let Some(before) = trouble else { return false };
+            match before.why {
+                // Over once there is room for more than this one.
+                Why::DiskFull => !std::mem::replace(&mut before.records, true),
+                Why::NotUsable { .. } => trouble.take().is_some(),
+            }
+        });
+    }
+
+    pub(super) fn trouble(&mut self, why: Why, change: impl FnOnce(&mut Trouble)) {
+        self.news.trouble.send_if_modified(|trouble| {
+            let before = trouble.clone();
+            let now = trouble.get_or_insert_with(|| Trouble {
+                why: why.clone(),
+                since: SystemTime::now(),
+                unrecorded: 0,
+                given_up: 0,
+                records: true,
+            });
+            now.why = why;
+            change(now);
+            *trouble != before
+        });
+    }
+
+    pub(super) fn in_trouble(&self) -> bool {
+        self.news.trouble.borrow().is_some()
+    }
+
+    /// In a quiet moment: the reserve is made where there is none, and a history that could not be written is tried.
+    pub(super) fn recover(&mut self) {
+        if !self.reserved && self.last_reserve.is_none_or(|last| last.elapsed() >= RESERVE_EVERY) {
+            self.last_reserve = Some(Instant::now());
+            self.reserved = self.reserve.is_there() || self.make_reserve();
+        }
+        let known = self.news.trouble.borrow().as_ref().map(|trouble| trouble.why.clone());
+        let over = match known {
+            None => return,
+            Some(Why::DiskFull) if !self.reserved => return,
+            Some(Why::DiskFull | Why::NotUsable { .. }) => {
+                self.with(|store| store.bound_growth(None).and(store.touch()))
+            }
+        };
+        match over.map_err(|error| self.understood(error)) {
+            Ok(()) => {
+                if let Some(over) = self.news.trouble.send_replace(None) {
+                    tracing::warn!(unrecorded = over.unrecorded, "the history can be written again");
+                }
+            }
+            Err(error) => self.trouble(why(&error), |trouble| trouble.records = false),
+        }
+    }
+
+    fn make_reserve(&self) -> bool {
+        if disk::room(&self.path).is_some_and(|room| room < super::reserve::WANTED) {
+            return false;
+        }
+        match self.reserve.make() {
+            Ok(()) => true,
+            Err(error) if is_full(&error) => false,
+            Err(error) => {
+                tracing::warn!(%error, "no room could be set aside for a full disk");
+                // What keeps this file from being made does not keep runs from being recorded.
+                true
+            }
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn why(error: &HistoryError) -> Why {
+    match error {
+        HistoryError::DiskFull => Why::DiskFull,
+        HistoryError::Sql(error) => Why::NotUsable { detail: error.to_string() },
+        other => Why::NotUsable { detail: other.to_string() },
+    }
+}

@@ -1,0 +1,99 @@
+//! What the worker does between commands, in small steps: pruning, merging the index of words, giving pages back, and
+//! writing the log back.
+
+use std::time::SystemTime;
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::retention;
+use super::store::{self, Checkpoint};
+use super::worker::{Tidy, Worker};
+
+/// Runs judged, and pruned at most, in one step.
+const PRUNE_RUNS: u32 = 16;
+/// Bytes pruned in one step, or one run.
+const PRUNE_BYTES: u64 = 1 << 20;
+
+impl Worker {
+    /// Prunes enough to keep up with the writes even if there is never a quiet moment.
+    pub(super) fn make_up_for(&mut self, added: u64) {
+        let mut pruned = 0;
+        while let Some(bytes) = self.prune() {
+            pruned += bytes;
+            let far = self.with(|store| store.stats()).is_ok_and(|totals| self.bounds.far_below(totals));
+            // More than was added, so that it ends some time. Not all of the excess, which may be a lot.
+            if !far || pruned > added + PRUNE_BYTES {
+                return;
+            }
+        }
+    }
+
+    /// One step of what can wait: pruning, then merging the word index, then giving pages back.
+    pub(super) fn tidy(&mut self) -> Tidy {
+        if self.prune().is_some() {
+            return Tidy::More;
+        }
+        let Some(store) = &self.store else { return Tidy::Done };
+        // Merging takes room before it gives any, and pages that are given back are taken by others.
+        if self.in_trouble() {
+            return Tidy::Done;
+        }
+        match store.merge().and_then(|more| if more { Ok(true) } else { store.shrink() }) {
+            Ok(true) => {
+                self.unwritten += store::STEP_BYTES;
+                Tidy::More
+            }
+            Ok(false) => {
+                if std::mem::take(&mut self.purging) {
+                    self.purged = true;
+                    self.ask_for_turn();
+                }
+                Tidy::Done
+            }
+            Err(error) => {
+                tracing::warn!("the history could not be tidied: {error}");
+                Tidy::Done
+            }
+        }
+    }
+
+    /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
+    pub(super) fn write_back(&mut self, _nobody_reads: &OwnedSemaphorePermit) {
+        let how = if std::mem::take(&mut self.purged) { Checkpoint::Truncate } else { Checkpoint::Passive };
+        self.unwritten = 0;
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {
+            tracing::warn!("the history's log could not be written back: {error}");
+        }
+    }
+
+    /// Prunes one step. Returns the bytes removed; none if there was nothing to prune.
+    fn prune(&mut self) -> Option<u64> {
+        let (bounds, now) = (self.bounds, SystemTime::now());
+        let pruned = self.with(|store| {
+            let oldest = store.oldest(PRUNE_RUNS)?;
+            let doomed = retention::doomed(&oldest, store.stats()?, &bounds, now);
+            let mut bytes = 0;
+            let fits = oldest.iter().take(doomed.len()).take_while(|run| {
+                let first = bytes == 0;
+                bytes += run.bytes;
+                first || bytes <= PRUNE_BYTES
+            });
+            let step = &doomed[..fits.count()];
+            if !step.is_empty() {
+                store.remove(step)?;
+            }
+            Ok((step.len(), bytes))
+        });
+        match pruned {
+            Ok((0, _)) => None,
+            Ok((_, bytes)) => {
+                self.unwritten += bytes;
+                Some(bytes)
+            }
+            Err(error) => {
+                tracing::warn!("the history could not be pruned: {error}");
+                None
+            }
+        }
+    }
+}

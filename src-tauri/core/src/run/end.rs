@@ -1,0 +1,206 @@
+//! How a run ends, other than by itself: who ended it, and what became of one that was cut off.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::{Captured, Limits, RunId, Status};
+
+/// Who or what ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// It came to its own end, good or bad.
+    Program,
+    /// It passed a limit of its time, memory or output.
+    Limit,
+    /// Its client cancelled it.
+    Client,
+    /// Its client's connection or process went away.
+    ClientLeft,
+    /// The owner stopped it.
+    Owner,
+    /// The owner turned Sandtray off.
+    Switch,
+    /// Sandtray itself was ended.
+    Shutdown,
+}
+
+impl EndedBy {
+    pub const ALL: [EndedBy; 7] = [
+        EndedBy::Program,
+        EndedBy::Limit,
+        EndedBy::Client,
+        EndedBy::ClientLeft,
+        EndedBy::Owner,
+        EndedBy::Switch,
+        EndedBy::Shutdown,
+    ];
+
+    /// For a run that was not cancelled.
+    pub fn of(status: Status) -> Self {
+        match status {
+            Status::Ok | Status::Failed => Self::Program,
+            Status::Timeout | Status::OutOfMemory | Status::OutputLimit => Self::Limit,
+            // Whoever cancels says so; without a word it is the one whose run it is.
+            Status::Cancelled => Self::Client,
+        }
+    }
+
+    /// The word on the wire and in the history.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Limit => "limit",
+            Self::Client => "client",
+            Self::ClientLeft => "client_left",
+            Self::Owner => "owner",
+            Self::Switch => "switch",
+            Self::Shutdown => "shutdown",
+        }
+    }
+}
+
+impl FromStr for EndedBy {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|by| by.as_str() == word).ok_or(())
+    }
+}
+
+/// Ends a run early, and knows who did it first. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    token: CancellationToken,
+    by: Arc<OnceLock<EndedBy>>,
+}
+
+impl Cancel {
+    /// The first one counts.
+    pub fn by(&self, who: EndedBy) {
+        let _ = self.by.set(who);
+        self.token.cancel();
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    pub async fn cancelled(&self) {
+        self.token.cancelled().await;
+    }
+
+    /// To be asked once it is cancelled.
+    pub fn who(&self) -> EndedBy {
+        self.by.get().copied().unwrap_or(EndedBy::of(Status::Cancelled))
+    }
+}
+
+/// Why a run was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutBy {
+    /// The engine went away, or the connection to it.
+    Engine,
+    /// The engine was asked by another than Sandtray to end the container.
+    Outside,
+    /// The engine cannot say; it was not the program.
+    Unknown,
+}
+
+impl CutBy {
+    pub const ALL: [CutBy; 3] = [CutBy::Engine, CutBy::Outside, CutBy::Unknown];
+
+    /// The word on the wire and in the history.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Outside => "outside",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The next step.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Engine => "What it had done so far is lost but for its output. Run it again once the engine is back.",
+            Self::Outside => "Another program on this computer removes or stops containers. Run it again.",
+            Self::Unknown => {
+                "The program did not end itself. Run it again; if this repeats, the computer may be short of memory."
+            }
+        }
+    }
+}
+
+/// The word of a run that was cut off, in the history.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// A run whose program had started, and that neither ended itself nor was ended by Sandtray.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interrupted {
+    pub run: RunId,
+    pub by: CutBy,
+    /// The engine, as its owner calls it.
+    pub engine: &'static str,
+    /// From the program's start until it was noticed.
+    pub wall: Duration,
+    pub queued: Duration,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    /// As last seen, where its figures were read while it ran.
+    pub memory_bytes: Option<u64>,
+    pub cpu: Option<Duration>,
+    pub image: String,
+    pub limits: Limits,
+}
+
+impl Interrupted {
+    /// The bytes of memory that it takes, roughly.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.stdout.bytes.len() + self.stderr.bytes.len()
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cut off after {:.1} s: ", self.wall.as_secs_f64())?;
+        match self.by {
+            CutBy::Engine => write!(f, "{} went away.", self.engine),
+            CutBy::Outside => f.write_str("something other than Sandtray ended its container."),
+            CutBy::Unknown => f.write_str("its container ended, and it is not known why."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_has_its_own_word() {
+        for by in EndedBy::ALL {
+            assert_eq!(by.as_str().parse(), Ok(by));
+            assert_eq!(serde_json::to_value(by).unwrap(), by.as_str());
+        }
+        for by in CutBy::ALL {
+            assert_eq!(serde_json::to_value(by).unwrap(), by.as_str());
+            assert!(by.as_str().parse::<EndedBy>().is_err(), "one column holds both");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_who_cancels_is_the_one_who_did() {
+        let cancel = Cancel::default();
+        let other = cancel.clone();
+        assert!(!other.is_cancelled());
+        cancel.by(EndedBy::Owner);
+        other.by(EndedBy::ClientLeft);
+        other.cancelled().await;
+        assert_eq!((other.is_cancelled(), other.who()), (true, EndedBy::Owner));
+    }
+}

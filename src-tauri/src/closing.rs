@@ -1,0 +1,38 @@
+//! What the owner is told once ever: that Sandtray goes on when its window is closed. A notification says it where there is a
+//! tray to come back by; where there is none, or nothing shows notifications, the window says it before it closes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sandtray_core::disk;
+use sandtray_core::paths::Paths;
+use tracing::warn;
+
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    /// Nothing shows notifications here.
+    in_window: AtomicBool,
+}
+
+impl Closing {
+    /// Whether it has been said, now or in an earlier life of the app. Where that cannot be known it is said again.
+    pub(crate) fn is_told(&self) -> bool {
+        Paths::of_user().is_ok_and(|paths| paths.told_of_closing_file().exists())
+    }
+
+    pub(crate) fn was_told(&self) {
+        let kept = Paths::of_user().map_err(|failure| failure.to_string()).and_then(|paths| {
+            disk::write_atomically(&paths.told_of_closing_file(), b"").map_err(|failure| failure.to_string())
+        });
+        if let Err(failure) = kept {
+            warn!(failure, "closing the window will be explained once more");
+        }
+    }
+
+    pub(crate) fn say_it_in_the_window(&self) {
+        self.in_window.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_said_in_the_window(&self, tray: bool) -> bool {
+        !tray || self.in_window.load(Ordering::Relaxed)
+    }
+}
