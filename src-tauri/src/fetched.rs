@@ -2,10 +2,12 @@
 //! that `sandtray serve` fetched, or that came in a moment, is not known, and nothing is claimed of it.
 
 use std::collections::{HashSet, VecDeque};
+use std::io;
 use std::path::PathBuf;
 
 use sandtray_core::disk;
 use sandtray_core::event::{ImageState, ImageStatus};
+use tokio::task::spawn_blocking;
 use tracing::warn;
 
 /// Images that are remembered; of more, the one that was fetched first is forgotten.
@@ -18,6 +20,8 @@ pub(crate) struct Fetched {
     /// Names of which something is coming in.
     coming: HashSet<String>,
     known: VecDeque<String>,
+    /// Not written yet.
+    news: bool,
     file: Option<PathBuf>,
 }
 
@@ -50,18 +54,21 @@ impl Fetched {
         if self.coming.remove(&image.image) && !self.known.contains(&which) {
             self.known.truncate(REMEMBERED - 1);
             self.known.push_front(which.clone());
-            self.write();
+            self.news = true;
         }
         self.known.contains(&which)
     }
 
-    fn write(&self) {
+    /// One write after the other.
+    pub(crate) async fn save(&mut self) {
+        if !std::mem::take(&mut self.news) {
+            return;
+        }
         let (Some(file), Ok(bytes)) = (self.file.clone(), serde_json::to_vec(&self.known)) else { return };
-        tokio::task::spawn_blocking(move || {
-            if let Err(failure) = disk::write_atomically(&file, &bytes) {
-                warn!(%failure, "it is not remembered that an image was fetched");
-            }
-        });
+        let written = spawn_blocking(move || disk::write_atomically(&file, &bytes)).await;
+        if let Err(failure) = written.unwrap_or_else(|failure| Err(io::Error::other(failure))) {
+            warn!(%failure, "it is not remembered that an image was fetched");
+        }
     }
 }
 
@@ -109,10 +116,7 @@ mod tests {
             fetched.see(&image(&name, pulling(1)));
             fetched.see(&image(&name, ImageState::Ready(info("d"))));
         }
-        let kept = || Fetched::read(Some(file.clone())).known.len() == REMEMBERED;
-        while !kept() {
-            tokio::task::yield_now().await;
-        }
+        fetched.save().await;
         let again = |name: &str| Fetched::read(Some(file.clone())).see(&image(name, ImageState::Ready(info("d"))));
         assert!(!again("image-1") && again("image-2"));
         std::fs::write(&file, "{").unwrap();

@@ -48,6 +48,7 @@ pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over
             socket: here.socket.clone(),
             visits,
         });
+        fetched.save().await;
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             Ok(()) = asides.changed() => notices.extend(asides.borrow_and_update().as_ref().map(ToString::to_string)),

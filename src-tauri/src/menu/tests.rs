@@ -140,7 +140,7 @@ fn what_waits_says_for_what_and_says_it_once() {
 #[test]
 fn a_run_without_a_container_yet_is_starting() {
     let starting = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting)], ..here(true) };
-    let lines = ["1 starting", "[x] Run code in isolation", "---", "[Python for claude, starting]", "[Stop all]"];
+    let lines = ["1 starting", "[x] Run code in isolation", "---", "[Python for claude (the program node), starting]", "[Stop all]"];
     assert_menu(&starting, &lines);
     let both = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting), run("2", "claude", 3)], ..here(true) };
     assert_eq!(words(&both), "2 running");
