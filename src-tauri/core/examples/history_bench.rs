@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use sandtray_core::history::{History, HistoryQuery, RunRecord};
+use sandtray_core::history::{FileIn, History, HistoryQuery, RunRecord};
 use sandtray_core::language::Language;
 use sandtray_core::run::{
     Captured, Client, ClientId, EndedBy, Limits, Outcome, OutputFile, Overflow, RunId, RunSpec, Status,
@@ -15,6 +15,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const SAMPLE: usize = 2000;
 const REPEATS: u32 = 20;
+const INPUTS: usize = 200;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
@@ -38,6 +39,12 @@ async fn main() -> Result<(), Failure> {
     println!("open: {:.1} ms; {:?}", millis(started.elapsed()), history.stats().await?);
     queries(&history).await?;
 
+    report("insert with 1 MB of input, the same each time", inputs(&history, runs, limits, |_| 7).await?);
+    report(
+        "insert with 1 MB of input, another each time",
+        inputs(&history, runs, limits, |number| number as u8).await?,
+    );
+
     history.configure(HistorySettings { max_runs: runs as u32, ..settings.clone() }).await?;
     report("insert where each prunes one", insert(&history, runs, SAMPLE, limits).await?);
     history.configure(HistorySettings { max_runs: (runs / 2) as u32, ..settings }).await?;
@@ -55,6 +62,28 @@ async fn insert(history: &History, from: usize, count: usize, limits: Limits) ->
     let mut times = Vec::with_capacity(count);
     for number in from..from + count {
         let record = record(number, limits);
+        let started = Instant::now();
+        history.record(record).await?;
+        times.push(started.elapsed());
+    }
+    Ok(times)
+}
+
+/// Runs that were given a file of a megabyte, which is no text and so is not searched.
+async fn inputs(
+    history: &History,
+    from: usize,
+    limits: Limits,
+    byte: fn(usize) -> u8,
+) -> Result<Vec<Duration>, Failure> {
+    let mut times = Vec::with_capacity(INPUTS);
+    for number in 0..INPUTS {
+        let mut record = record(from + number, limits);
+        if let Some(body) = &mut record.body {
+            let mut bytes = vec![byte(number); 1 << 20];
+            bytes[0] = 0;
+            body.files_in = vec![FileIn { name: "data".into(), size: 1 << 20, bytes: Some(bytes.into()) }];
+        }
         let started = Instant::now();
         history.record(record).await?;
         times.push(started.elapsed());

@@ -24,7 +24,7 @@ pub struct CommandError {
     #[cfg_attr(test, ts(optional))]
     pub mend: Option<Mend>,
     /// Every setting that was refused. A message reads on from the name of its field: "must be from 1 to 64".
-    pub faults: Vec<Fault>,
+    pub faults: Box<[Fault]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -38,7 +38,7 @@ pub enum Mend {
 
 impl CommandError {
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), hint: None, field: None, mend: None, faults: Vec::new() }
+        Self { code: code.into(), message: message.into(), hint: None, field: None, mend: None, faults: Box::default() }
     }
 
     fn mend(self, mend: Mend) -> Self {
@@ -53,7 +53,7 @@ impl CommandError {
         let first = faults.first();
         let message = first.map_or_else(String::new, |fault| format!("{fault}."));
         let field = first.map(|fault| fault.field.clone());
-        Self { field, faults, ..Self::new("invalid_settings", message) }
+        Self { field, faults: faults.into(), ..Self::new("invalid_settings", message) }
     }
 
     /// It is no longer, or never was, in the history or among the live runs.
