@@ -62,6 +62,9 @@ pub(crate) fn findings(call: &Call, disturbances: &[Disturbance]) -> Vec<Finding
 }
 
 fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
+    if call.calm && !matches!(call.end, End::Result { recorded: true, .. }) {
+        return Some(format!("{} when all was calm", call.end.word()));
+    }
     let any = |kinds: &[Kind]| kinds.iter().any(|kind| met.contains(kind));
     let explained = match &call.end {
         End::Result { recorded: false, .. } => any(&[Kind::Disk]),
