@@ -76,7 +76,11 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
             ("run_interrupted", Some("engine")) => any(&AWAY),
             ("run_interrupted", Some("outside")) => any(&REMOVING),
             ("run_interrupted", Some("unknown")) => any(&REMOVING) || any(&AWAY),
-            ("engine_unavailable", _) => any(&AWAY) && call.answer["data"]["trouble"] != "wall_missing",
+            ("engine_unavailable", _) => match call.answer["data"]["trouble"].as_str() {
+                Some("wall_missing") => false,
+                Some("container_removed") => any(&REMOVING),
+                Some(_) | None => any(&AWAY),
+            },
             ("image_unavailable", _) => any(&[Kind::Images, Kind::Prune]),
             ("shutting_down", _) => any(&[Kind::Service]),
             ("queue_full", _) => true,

@@ -40,7 +40,7 @@ pub(crate) async fn soak(root: &Path) -> ExitCode {
     let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
     println!("{} minutes with {}, seed {seed}", minutes(), words.join(", "));
     let engine = Arc::new(Engine::start(root).await);
-    let service = Arc::new(Service::new(root, engine.url()).await);
+    let service = Arc::new(Service::new(root, engine.url()));
     service.start().await.expect("a service");
     let world = World { engine, service, book: Book::default() };
     let kept = File::create(target_folder().join("calls")).unwrap();
