@@ -57,11 +57,6 @@ impl App {
         self.tasks.spawn(task);
     }
 
-    /// For what has to wait outside of the runtime.
-    pub(crate) fn spawn_blocking(&self, task: impl FnOnce() + Send + 'static) {
-        self.tasks.spawn_blocking(task);
-    }
-
     /// Once all that was begun has ended.
     pub(crate) fn ended(&self) -> TaskTrackerWaitFuture<'_> {
         self.tasks.close();

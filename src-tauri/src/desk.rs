@@ -7,12 +7,16 @@ use sandtray_core::history::History;
 use sandtray_core::owner::Owner;
 use sandtray_core::service::Service;
 use sandtray_core::supervisor::Supervisor;
-use tokio::sync::{Notify, watch};
+use sandtray_core::visitors::Visitors;
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::dto::error::CommandError;
-use crate::dto::snapshot::{Navigate, OwnerSnapshot, ServiceView};
+use crate::dto::snapshot::{Navigate, OwnerSnapshot, ServiceView, WindowEvent};
 use crate::views::Views;
+
+/// What the window is told once and has not taken yet; of more, the oldest is left out.
+const SAID: usize = 16;
 
 /// One for the life of the app.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub(crate) struct Desk {
     turned_on: watch::Sender<Option<u64>>,
     /// Where the next window goes first, when the tray opened it.
     next: Mutex<Option<Navigate>>,
+    said: broadcast::Sender<WindowEvent>,
 }
 
 /// The running service, as far as the app uses it.
@@ -39,6 +44,7 @@ pub(crate) struct Here {
     pub(crate) owner: Owner,
     pub(crate) notices: Vec<String>,
     pub(crate) socket: String,
+    pub(crate) visitors: Visitors,
 }
 
 impl Desk {
@@ -51,6 +57,7 @@ impl Desk {
             views: Views::default(),
             turned_on: watch::Sender::new(None),
             next: Mutex::new(None),
+            said: broadcast::Sender::new(SAID),
         }
     }
 
@@ -62,6 +69,7 @@ impl Desk {
             owner: service.owner.clone(),
             notices: service.notices.clone(),
             socket: service.socket.display().to_string(),
+            visitors: service.visitors.clone(),
         });
         self.here.send_replace(Some(Arc::clone(&here)));
         here
@@ -117,6 +125,16 @@ impl Desk {
 
     pub(crate) fn unseen(&self) -> watch::Receiver<Option<u64>> {
         self.turned_on.subscribe()
+    }
+
+    /// To the window, if it is open.
+    pub(crate) fn say(&self, event: WindowEvent) {
+        // Nobody listens while it is closed.
+        let _ = self.said.send(event);
+    }
+
+    pub(crate) fn said(&self) -> broadcast::Receiver<WindowEvent> {
+        self.said.subscribe()
     }
 
     pub(crate) fn go_next(&self, to: Option<Navigate>) {

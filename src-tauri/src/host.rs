@@ -39,6 +39,7 @@ pub(crate) fn blank() -> OwnerSnapshot {
         history_trouble: None,
         notices: Vec::new(),
         socket: String::new(),
+        visits: 0,
     }
 }
 
@@ -77,6 +78,7 @@ pub(crate) async fn run(app: &Arc<App>) {
     if tokio::time::timeout(LAST_TASKS, app.ended()).await.is_err() {
         error!("a part of the app did not end in time");
     }
+    app.gatekeeper.close().await;
 }
 
 /// A start by hand wants to see something; one at login does not.

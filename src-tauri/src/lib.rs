@@ -16,6 +16,7 @@ mod clipboard;
 mod closing;
 mod commands;
 mod desk;
+mod fetched;
 mod host;
 mod login;
 mod menu;

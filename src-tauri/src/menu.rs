@@ -3,7 +3,7 @@
 use sandtray_core::event::Waiting;
 
 use crate::dto::snapshot::{EngineView, ImageStateView, LiveRunView, OwnerSnapshot, Page, ServiceView};
-use crate::text::plain;
+use crate::text::by;
 
 /// Runs named one by one; the others are counted.
 const SHOWN_RUNS: usize = 8;
@@ -142,7 +142,7 @@ fn preparing(title: &str) -> String {
 }
 
 fn running(run: &LiveRunView, now_ms: u64) -> Item {
-    let client = plain(&run.client, NAME_CHARS);
+    let client = by(&run.client, run.program.as_deref(), NAME_CHARS);
     let title = run.language.recipe().title;
     let elapsed = match run.waiting {
         Some(_) => "starting".into(),

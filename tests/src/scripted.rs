@@ -34,6 +34,7 @@ use sandtray_core::run::{
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
+use sandtray_core::visitors::Visitors;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
@@ -58,6 +59,7 @@ struct Inner {
     seen: Mutex<Vec<(Client, RunSpec)>>,
     chunks_dropped: AtomicUsize,
     budget: Budget,
+    visitors: Visitors,
     trouble: Mutex<Option<Trouble>>,
 }
 
@@ -78,6 +80,7 @@ impl Scripted {
             seen: Mutex::default(),
             chunks_dropped: AtomicUsize::new(0),
             budget: Budget::default(),
+            visitors: Visitors::default(),
         }))
     }
 
@@ -270,6 +273,10 @@ impl Runs for Scripted {
     fn budget(&self) -> Budget {
         self.0.budget.clone()
     }
+
+    fn visitors(&self) -> Visitors {
+        self.0.visitors.clone()
+    }
 }
 
 fn interrupted(spec: &RunSpec, stdout: Captured) -> Interrupted {
@@ -285,6 +292,7 @@ fn interrupted(spec: &RunSpec, stdout: Captured) -> Interrupted {
         cpu: None,
         image: "scripted".into(),
         limits: spec.limits,
+        recorded: true,
     }
 }
 
@@ -343,6 +351,7 @@ pub fn live(run_id: RunId) -> LiveRun {
         run_id,
         language: Language::Python,
         client: "c".into(),
+        program: None,
         label: None,
         title: None,
         since: SystemTime::UNIX_EPOCH,

@@ -25,11 +25,11 @@ const images = withImages({});
 
 const snapshot = {
   version: '0.1.0', first_start: false, service: { state: 'here' }, enabled: true, engine, warm: 2, images, running: [], queued: [], notices: [],
-  socket: '/run/user/1000/sandtray/agent.sock',
+  socket: '/run/user/1000/sandtray/agent.sock', visits: 0,
 };
 const settings = { ...said.settings, enabled: true };
 const row = {
-  run_id: 'r0', at_ms: now - 60_000, client: 'claude-desktop', client_pid: 4312, client_program: '/opt/agents/desktop', language: 'python',
+  run_id: 'r0', at_ms: now - 60_000, client: 'claude-desktop', client_pid: 4312, client_program: 'claude', language: 'python',
   label: null, title: null, given_up: false, status: 'ok', ended_by: 'program', error: null, cut_off: null, exit_code: 0, seconds: 0.214, queued_seconds: 0.012, memory_bytes: 31 * MB, cpu_seconds: 0.19, oom_kills: 0,
   code_bytes: 412, code_sha256: '9b74c9897bac770ffc029102a200c5de6b1a3f1c8c9d9a7e4f1f8f6d2b0e7c55', stdin_bytes: 0,
   stdout: { produced: 120, returned: 120 }, stderr: { produced: 0, returned: 0 }, files_in: { count: 0, bytes: 0 }, files_out: { count: 0, bytes: 0 },
@@ -110,11 +110,11 @@ const picturesBody = {
 const givenUpRow = { ...row, run_id: 'given-up', at_ms: now - 86_400_000, title: 'Count the words of each page', given_up: true };
 
 const running = [
-  { run_id: 'live1', language: 'python', client: 'claude-desktop', label: 'Train a small classifier', title: null, started_ms: now - 23_000, limit_seconds: 60 },
-  { run_id: 'live2', language: 'javascript', client: 'research-agent', label: 'Crawl the sitemap fixture', title: null, started_ms: now - 52_000, limit_seconds: 60 },
-  { run_id: 'live3', language: 'shell', client: 'nightly-report', label: null, title: 'Wait for the nightly export', started_ms: now - 4_000, limit_seconds: 30 },
+  { run_id: 'live1', language: 'python', client: 'claude-desktop', program: 'claude', label: 'Train a small classifier', title: null, started_ms: now - 23_000, limit_seconds: 60 },
+  { run_id: 'live2', language: 'javascript', client: 'research-agent', program: 'python3.11', label: 'Crawl the sitemap fixture', title: null, started_ms: now - 52_000, limit_seconds: 60 },
+  { run_id: 'live3', language: 'shell', client: 'nightly-report', program: 'sandtray', label: null, title: 'Wait for the nightly export', started_ms: now - 4_000, limit_seconds: 30 },
 ];
-const queued = [{ run_id: 'wait1', language: 'python', client: 'claude-desktop', label: 'Evaluate the classifier', title: null, started_ms: now - 2000, limit_seconds: 60, waiting: { why: 'turn', ahead: 0 } }];
+const queued = [{ run_id: 'wait1', language: 'python', client: 'claude-desktop', program: 'claude', label: 'Evaluate the classifier', title: null, started_ms: now - 2000, limit_seconds: 60, waiting: { why: 'turn', ahead: 0 } }];
 const pull = { fraction: 0.469, downloaded_bytes: 3.5 * MB, total_bytes: 7.4 * MB };
 const waiting = [
   { ...queued[0], run_id: 'wait2', language: 'shell', label: 'Count the lines of a log', waiting: { why: 'pull', ...pull } },
@@ -156,8 +156,22 @@ const recent = (count) =>
     };
   });
 
-const base = { now, row, rows: [], total: 0, recent: [], snapshot, settings, body };
-const busy = { ...base, total: 1284, recent: recent(128) };
+const request = {
+  client_pid: 4312, client_program: '/opt/agents/desktop', code: piece(CODE), code_bytes: 412, limits: row.limits, overflow: 'kill',
+  inputs: [
+    { name: null, size: 42, kept: true, preview: { kind: 'text', cut: false, text: 'EUR\nwithout the returns of last month\n' } },
+    { name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: true, text: `date,region,amount\n${Array.from({ length: 40 }, (_, day) => `2026-0${1 + (day % 3)}-${String(1 + day % 28).padStart(2, '0')},north,${(410 + 37 * (day % 11)).toFixed(2)}`).join('\n')}\n20` } },
+    { name: 'logo.png', size: 9_120, kept: true, preview: { kind: 'picture' } },
+  ],
+};
+const agents = [
+  { name: 'claude-desktop', program: 'claude', pid: 4312, first_ms: now - 9 * 86_400_000, last_ms: now - 2000, runs: 1022, connected: true },
+  { name: 'research-agent', program: 'python3.11', pid: null, first_ms: now - 2 * 86_400_000, last_ms: now - 190_000, runs: 261, connected: false },
+  { name: 'claude-desktop', program: 'node', pid: null, first_ms: now - 3_600_000, last_ms: now - 3_500_000, runs: 1, connected: false },
+  { name: 'sandtray status', program: 'sandtray', pid: null, first_ms: now - 86_400_000, last_ms: now - 7_200_000, runs: 0, connected: false },
+];
+const base = { now, row, request, rows: [], total: 0, recent: [], snapshot, settings, body };
+const busy = { ...base, agents, total: 1284, recent: recent(128) };
 const trouble = (engine) => ({ ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine });
 // Where another program is the service, this one knows nothing else.
 const elsewhere = { ...snapshot, service: said.elsewhere, enabled: false, engine: { state: 'checking' }, warm: undefined, images: [], socket: '' };
@@ -180,6 +194,8 @@ export function states(png) {
     overview: busy,
     'image-pinned': { ...busy, snapshot: { ...snapshot, images: withImages({ python: { ...here.python, image: `python:3.12-slim@${here.python.digest}`, pinned: true } }) } },
     'turned-on': { ...busy, snapshot: { ...snapshot, turned_on_ms: now - 240_000 } },
+    'overview-running': { ...busy, snapshot: { ...snapshot, running, queued } },
+    'first-day': { ...busy, total: 22, recent: recent(22).map((run, at) => ({ ...run, at_ms: now - 3_900_000 + at * 150_000 })) },
     'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
     'no-engine': { ...busy, snapshot: trouble(said.absent) },
     'not-running': { ...busy, snapshot: trouble(said.not_running) },
@@ -197,6 +213,11 @@ export function states(png) {
     },
     'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: said.pull_failed }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
+    'live-code': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
+    'live-inputs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
+    'live-details': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
+    'waiting-run': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'wait1' },
+    'run-inputs': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
     'waiting-runs': { ...withRuns, snapshot: fetching, open: 'runs', run: 'wait2' },
     'starting-run': { ...withRuns, snapshot: { ...snapshot, running: [{ ...running[0], waiting: { why: 'starting' } }] }, open: 'runs', run: 'live1' },
     'run-again-off': {
@@ -231,7 +252,24 @@ export function states(png) {
         await page.waitForTimeout(400);
       },
     },
+    agents: { ...busy, open: 'agents' },
+    'agents-connect': { ...base, open: 'agents', act: async (page) => page.getByText('Python', { exact: true }).click() },
+    'agents-off': { ...base, snapshot: { ...snapshot, enabled: false }, settings: { ...settings, enabled: false }, open: 'agents' },
+    'agents-tried': { ...busy, open: 'agents', act: async (page) => page.getByRole('button', { name: 'Run hello world' }).click() },
+    'agents-trouble': { ...busy, snapshot: trouble(said.not_running), open: 'agents' },
+    'agents-fetching': {
+      ...busy, tried: null, open: 'agents',
+      snapshot: { ...snapshot, images: withImages({ python: { state: 'pulling', fraction: 0.46, downloaded_bytes: 60 * MB, total_bytes: 131 * MB, bytes_per_second: 9 * MB }, javascript: { state: 'not_pulled' }, shell: { state: 'not_pulled' }, go: { state: 'not_pulled' } }) },
+      act: async (page) => {
+        await page.getByRole('button', { name: 'Run hello world' }).click();
+        const run = { ...running[0], run_id: 'tried', client: 'Sandtray', program: null, label: 'Hello, world', waiting: { why: 'pull', fraction: 0.46, downloaded_bytes: 60 * MB, total_bytes: 131 * MB } };
+        await page.evaluate((queued) => window.__mock.snapshot({ queued: [queued] }), run);
+      },
+    },
+    'new-agent': { ...busy, told: [{ text: 'claude-desktop (the program node) runs a program in a sandbox for the first time.', to: { page: 'agents', run_id: null } }] },
+    'remove-image': { ...busy, act: async (page) => page.getByRole('button', { name: 'Remove Python' }).click() },
     settings: { ...busy, open: 'settings' },
+    'settings-changed': { ...busy, settings: { ...settings, limits: { ...settings.limits, seconds: 5, memory_mb: 2048 }, concurrency: 3, warm: 2, images: { python: 'python:3.13' } }, open: 'settings' },
     'settings-invalid': {
       ...busy, open: 'settings',
       act: async (page) => {
@@ -247,4 +285,4 @@ export function states(png) {
   };
 }
 
-export const parts = { base, busy, snapshot, settings, row, body, running, fetching, live, piece, said };
+export const parts = { base, busy, snapshot, settings, row, body, running, queued, fetching, live, piece, said };

@@ -35,7 +35,7 @@ export function mock(fixture) {
     const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
     return {
       ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - (at + 9) * 47_000, status, seconds,
-      client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
+      client: fixture.stranger ?? pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: fixture.stranger ?? pick(LABELS, at),
       exit_code: { ok: 0, failed: 1 }[status] ?? 137,
     };
   };
@@ -49,6 +49,7 @@ export function mock(fixture) {
       (!filter.language || row.language === filter.language) &&
       (!filter.status || row.status === filter.status) &&
       (!filter.client || row.client === filter.client) &&
+      (!filter.program || row.client_program === filter.program) &&
       row.at_ms >= (filter.from_ms ?? 0) && row.at_ms < (filter.until_ms ?? Infinity) &&
       words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
     let at = filter.before ? Number(filter.before) : 0;
@@ -60,7 +61,7 @@ export function mock(fixture) {
     subscribe(args) {
       owner = channelOf(args);
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });
-      for (const text of fixture.told ?? []) send(owner, { kind: 'notice', text });
+      for (const notice of fixture.told ?? []) send(owner, { kind: 'notice', ...(typeof notice === 'string' ? { text: notice } : notice) });
     },
     watch_run(args) {
       const channel = channelOf(args);
@@ -68,6 +69,10 @@ export function mock(fixture) {
       watches.set(last, { runId: args.runId, channel });
       for (const event of fixture.live?.[args.runId] ?? []) send(channel, event);
       return last;
+    },
+    live_request({ runId }) {
+      if (![...state.snapshot.running, ...state.snapshot.queued].some((run) => run.run_id === runId)) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
+      return fixture.requests?.[runId] ?? fixture.request;
     },
     unwatch_run: ({ watch }) => void watches.delete(watch),
     settings: () => state.settings,
@@ -95,8 +100,17 @@ export function mock(fixture) {
       const { png, ...picture } = fixture.pictures?.[name] ?? { kind: 'unreadable' };
       return pixels && png !== undefined ? { ...picture, png } : picture;
     },
+    agents: () => fixture.agents ?? [],
+    try_it({ language, ...args }) {
+      const channel = channelOf(args);
+      const ran = { kind: 'ran', run_id: 'tried', seconds: 0.009, program_seconds: 0.007, status: 'ok', stdout: 'Hello, world\n', stderr: '' };
+      if (fixture.tried !== null) setTimeout(() => send(channel, fixture.tried ?? ran));
+      state.tried = channel;
+      return 'tried';
+    },
     run_again: () => 'made0',
-    save_file: () => true,
+    save_file: ({ name }) => ({ folder: '/home/ada/Downloads', name: name.split('/').pop(), count: 1, place: 1 }),
+    save_all: () => ({ folder: '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
   };
 
   window.__TAURI_EVENT_PLUGIN_INTERNALS__ = { unregisterListener: (event) => listeners.delete(event) };
@@ -125,6 +139,7 @@ export function mock(fixture) {
     state: () => state,
     watched: () => [...watches.values()].map(({ runId }) => runId).sort(),
     tell: (event) => send(owner, event),
+    tried: (event) => send(state.tried, event),
     snapshot(change) {
       state.snapshot = { ...state.snapshot, ...change };
       send(owner, { kind: 'snapshot', snapshot: state.snapshot });

@@ -71,10 +71,15 @@ fn row(run: &Value, now: u64) -> Vec<String> {
         word("language"),
         run["seconds"].as_f64().map_or_else(|| "-".into(), seconds),
         run["memory_bytes"].as_u64().map_or_else(|| "-".into(), bytes),
-        word("client"),
+        client(word("client"), word("client_program")),
         word("run_id"),
         word("label"),
     ]
+}
+
+/// A name is only claimed; the program is the kernel's word.
+fn client(name: String, program: String) -> String {
+    if program.is_empty() || program == name { name } else { format!("{name} ({program})") }
 }
 
 /// With who ended it, where the status alone does not say.
@@ -97,7 +102,7 @@ mod tests {
         let page = json!({
             "runs": [
                 { "run_id": "02", "queued_at": 60_000, "status": "ok", "language": "python", "seconds": 0.02,
-                  "memory_bytes": 9 << 20, "client": "a", "label": "x\ty" },
+                  "memory_bytes": 9 << 20, "client": "a", "client_program": "node", "label": "x\ty" },
                 { "run_id": "01", "queued_at": 0, "status": "engine_unavailable", "language": "go", "seconds": null,
                   "memory_bytes": null, "client": "b", "label": null },
                 { "run_id": "00", "queued_at": 0, "status": "cancelled", "ended_by": "client_left", "language": "go",
@@ -109,11 +114,11 @@ mod tests {
         });
         assert_eq!(
             text(&page, 120_000),
-            "WHEN       STATUS                   LANGUAGE  TIME    MEMORY  CLIENT  RUN  LABEL\n\
-             1 min ago  ok                       python    0.02 s  9 MB    a       02   x\u{fffd}y\n\
-             2 min ago  engine_unavailable       go        -       -       b       01\n\
-             2 min ago  cancelled (client left)  go        3.7 s   -       b       00\n\
-             2 min ago  interrupted (engine)     go        3.7 s   -       b       ff\n\
+            "WHEN       STATUS                   LANGUAGE  TIME    MEMORY  CLIENT    RUN  LABEL\n\
+             1 min ago  ok                       python    0.02 s  9 MB    a (node)  02   x\u{fffd}y\n\
+             2 min ago  engine_unavailable       go        -       -       b         01\n\
+             2 min ago  cancelled (client left)  go        3.7 s   -       b         00\n\
+             2 min ago  interrupted (engine)     go        3.7 s   -       b         ff\n\
              More: sandtray history --before 1f\n"
         );
         assert_eq!(text(&json!({ "runs": [], "next": null }), 0), "No runs yet.\n");

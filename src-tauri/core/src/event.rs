@@ -56,6 +56,9 @@ pub struct LiveRun {
     pub run_id: RunId,
     pub language: Language,
     pub client: String,
+    /// The client's program, from the kernel. Shown to the owner alone.
+    #[serde(skip)]
+    pub program: Option<String>,
     pub label: Option<String>,
     /// A few words of its program where there is no label: for the owner alone.
     #[serde(skip)]

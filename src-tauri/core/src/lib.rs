@@ -37,4 +37,5 @@ pub mod text;
 pub mod time;
 pub mod title;
 pub mod traffic;
+pub mod visitors;
 pub mod wall_check;

@@ -100,6 +100,11 @@ impl Paths {
         self.data.join("history.sqlite")
     }
 
+    /// Which images the app has fetched.
+    pub fn fetched_file(&self) -> PathBuf {
+        self.data.join("fetched.json")
+    }
+
     /// Held for life by the one service of this data folder.
     pub fn lock_file(&self) -> PathBuf {
         self.data.join("service.lock")

@@ -24,6 +24,7 @@ use crate::paths::{Paths, PathsError};
 use crate::recorder::HistoryRecorder;
 use crate::settings::{Settings, SettingsError};
 use crate::supervisor::{self, Parts, Supervisor};
+use crate::visitors::Visitors;
 use crate::wall_check::Probe;
 
 #[derive(Debug)]
@@ -41,6 +42,7 @@ pub struct Service {
     pub history: History,
     pub health: HealthHandle,
     pub owner: Owner,
+    pub visitors: Visitors,
     pub socket: PathBuf,
     /// What the owner should read: files that were set aside.
     pub notices: Vec<String>,
@@ -105,7 +107,15 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let of_batches = settings_watch.clone();
     let at_once = Arc::new(move || at_once(&of_batches.borrow()));
     let limits = Arc::new(move || settings_watch.borrow().limits());
-    let door = Door { supervisor: supervisor.clone(), limits, at_once, history: opened.history.clone(), budget };
+    let visitors = Visitors::default();
+    let door = Door {
+        supervisor: supervisor.clone(),
+        limits,
+        at_once,
+        history: opened.history.clone(),
+        budget,
+        visitors: visitors.clone(),
+    };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {
@@ -113,6 +123,7 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
         history: opened.history,
         health,
         owner,
+        visitors,
         socket,
         notices,
         serving,

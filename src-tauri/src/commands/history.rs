@@ -7,14 +7,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use sandtray_core::error::RunError;
-use sandtray_core::history::{self as core, Cursor, FileIn, MAX_PAGE, RunRecord, RunRow, Side};
+use sandtray_core::history::{self as core, Cursor, FileIn, FileOut, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
-use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
-use sandtray_core::run::{Client, ClientId, Limits, Overflow, RunId, Status};
+use sandtray_core::run::{Limits, Overflow, RunId, Status};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::{from_millis, to_millis};
 
+use super::agents::owner;
 use super::{Answer, run_id};
 use crate::app::App;
 use crate::desk::Here;
@@ -22,7 +22,7 @@ use crate::dto::error::CommandError;
 use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::picture::PictureView;
 use crate::dto::{detail, present};
-use crate::link::ReturnedFile;
+use crate::link::{ReturnedFile, ReturnedFiles};
 use crate::thumbnail::Want;
 
 /// Of a run whose program was given up for want of disk.
@@ -31,12 +31,12 @@ pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was
 const REFUSAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
-    let HistoryFilter { before, limit, language, status, client, text, from_ms, until_ms } = filter;
+    let HistoryFilter { before, limit, language, status, client, program, text, from_ms, until_ms } = filter;
     let fault = |_| CommandError::new("invalid_params", "That place in the history does not exist.");
     let before = before.map(|text| text.parse()).transpose().map_err(fault)?;
     let [from, until] = [from_ms, until_ms].map(|at| at.map(|at| Cursor::before(from_millis(at))));
     let limit = limit as usize;
-    let query = core::HistoryQuery { before, limit, language, status, client, program: None, text, from, until };
+    let query = core::HistoryQuery { before, limit, language, status, client, program, text, from, until };
     let page = app.desk.here()?.history.list(query).await?;
     let next = page.next.map(|cursor| cursor.to_string());
     Ok(HistoryPage { runs: page.runs.into_iter().map(present::row).collect(), next })
@@ -83,10 +83,8 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
-    let client =
-        Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None };
     let supervisor = here.supervisor.clone();
-    let mut run = tokio::spawn(async move { supervisor.run(spec, client, Progress::default()).await });
+    let mut run = tokio::spawn(async move { supervisor.run(spec, owner(), Progress::default()).await });
     match tokio::time::timeout(REFUSAL, &mut run).await {
         Ok(Ok(Ok(_))) | Err(_) => Ok(id.to_string()),
         Ok(Ok(Err(error))) => Err(error.into()),
@@ -99,6 +97,13 @@ pub(super) async fn returned_file(app: &App, run: &str, side: Side) -> Answer<Re
     let here = app.desk.here()?;
     let bytes = kept(&here, run_id(run)?, side).await?;
     Ok(ReturnedFile { base64: STANDARD.encode(&bytes) })
+}
+
+/// The same of all that came back from the run.
+pub(super) async fn returned_files(app: &App, run: &str) -> Answer<ReturnedFiles> {
+    let files = record(&app.desk.here()?, run_id(run)?).await?.body.unwrap_or_default().files_out;
+    let files = files.into_iter().map(|FileOut { name, bytes }| (name, STANDARD.encode(&bytes))).collect();
+    Ok(ReturnedFiles { files })
 }
 
 pub(super) async fn history_picture(app: &App, run: &str, side: Side, pixels: bool) -> Answer<PictureView> {
@@ -159,6 +164,7 @@ fn overflow(row: &RunRow) -> Overflow {
 mod tests {
     use super::*;
     use sandtray_core::history::{Body, StreamFigure};
+    use sandtray_core::run::{Client, ClientId};
     use sandtray_core::settings::{Keep, Settings};
     use std::time::SystemTime;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sandtray_core::event::{Event, ImageState};
 use sandtray_core::language::Language;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
@@ -19,11 +20,13 @@ use crate::window::{Channel, Page};
 pub(super) async fn subscribe(app: &Arc<App>, page: &Page, channel: Channel) -> Answer<()> {
     let over = app.desk.views.begin();
     let telling = Arc::clone(app);
+    let said = app.desk.said();
     app.spawn(async move {
         // Either ends when nobody listens any more.
         tokio::select! {
             () = tell_snapshots(&telling, &channel, &over) => {}
             () = tell_runs(&telling, &channel, &over) => {}
+            () = tell_said(said, &channel, &over) => {}
         }
         channel.end().await;
     });
@@ -40,6 +43,24 @@ async fn tell_snapshots(app: &App, channel: &Channel, over: &CancellationToken) 
         tokio::select! {
             changed = snapshots.changed() => if changed.is_err() { return },
             () = over.cancelled() => return,
+        }
+    }
+}
+
+async fn tell_said(mut said: Receiver<WindowEvent>, channel: &Channel, over: &CancellationToken) {
+    loop {
+        let event = tokio::select! {
+            event = said.recv() => event,
+            () = over.cancelled() => return,
+        };
+        match event {
+            Ok(event) => {
+                if channel.send(&event).await.is_err() {
+                    return;
+                }
+            }
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
         language_version: recipe.version.into(),
         image: status.image.clone(),
         pinned: is_pinned(&status.image),
+        fetched: false,
         // The image is here, but cannot be used.
         state: status.wall_missing.as_deref().map_or(state, walled_off),
     }
@@ -103,6 +104,7 @@ pub fn live(run: &event::LiveRun) -> LiveRunView {
         run_id: run.run_id.to_string(),
         language: run.language,
         client: run.client.clone(),
+        program: run.program.clone(),
         label: run.label.clone(),
         title: run.title.clone(),
         started_ms: to_millis(run.since),
@@ -147,7 +149,7 @@ pub fn row(row: history::RunRow) -> RunRow {
     }
 }
 
-fn limits(limits: &Limits) -> RunLimits {
+pub(super) fn limits(limits: &Limits) -> RunLimits {
     RunLimits {
         seconds: limits.wall().as_secs_f64(),
         memory_bytes: limits.memory_bytes,
@@ -255,6 +257,7 @@ mod tests {
             cpu: None,
             image: String::new(),
             limits: spec.limits,
+            recorded: true,
         })));
         assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
         assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));

@@ -17,7 +17,13 @@ pub enum WindowEvent {
     /// A run ended, or did not happen; the history has it.
     Finished { run: Box<RunRow> },
     /// Something that the owner should read once.
-    Notice { text: String },
+    Notice {
+        text: String,
+        /// Where it can be seen.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
+        to: Option<Navigate>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,6 +56,8 @@ pub struct OwnerSnapshot {
     pub notices: Vec<String>,
     /// Where agents connect.
     pub socket: String,
+    /// Another number after each coming and going of an agent: the list of them is to be read anew.
+    pub visits: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -124,6 +132,8 @@ pub struct ImageView {
     pub image: String,
     /// The name says which version, and not only its tag.
     pub pinned: bool,
+    /// Sandtray fetched it itself. Otherwise it is not known who did.
+    pub fetched: bool,
     #[serde(flatten)]
     pub state: ImageStateView,
 }
@@ -173,6 +183,8 @@ pub struct LiveRunView {
     pub language: Language,
     /// The client's own word.
     pub client: String,
+    /// Its program, from the kernel.
+    pub program: Option<String>,
     pub label: Option<String>,
     /// What it is called without one.
     pub title: Option<String>,
@@ -199,5 +211,6 @@ pub struct Navigate {
 pub enum Page {
     Overview,
     Runs,
+    Agents,
     Settings,
 }

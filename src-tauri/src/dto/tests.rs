@@ -18,14 +18,17 @@ use sandtray_core::settings::Settings;
 use serde_json::{Value, json};
 use ts_rs::{Config, TS};
 
+use super::agents::{AgentView, TryEvent};
 use super::error::CommandError;
 use super::history::{FileSide, HistoryFilter, HistoryPage, RecentRun, RunRecord};
-use super::live::LiveEvent;
+use super::live::{LiveEvent, LiveRequest};
 use super::picture::PictureView;
 use super::present;
+use super::saved::Saved;
 use super::snapshot::{EngineView, HistoryTroubleView, ImageView, Navigate, WindowEvent};
 use super::trouble::Link;
 use crate::host;
+use crate::notify::notice::NoticeKind;
 use crate::remedy::{
     self,
     system::{Family, System},
@@ -35,18 +38,23 @@ use crate::remedy::{
 fn the_windows_types_are_those_of_the_app() {
     let fresh = tempfile::tempdir().unwrap();
     let config = Config::new().with_large_int("number").with_out_dir(fresh.path());
+    AgentView::export_all(&config).unwrap();
     CommandError::export_all(&config).unwrap();
     FileSide::export_all(&config).unwrap();
     HistoryFilter::export_all(&config).unwrap();
     HistoryPage::export_all(&config).unwrap();
     Stats::export_all(&config).unwrap();
     LiveEvent::export_all(&config).unwrap();
+    LiveRequest::export_all(&config).unwrap();
     Link::export_all(&config).unwrap();
     Navigate::export_all(&config).unwrap();
+    NoticeKind::export_all(&config).unwrap();
     PictureView::export_all(&config).unwrap();
     RecentRun::export_all(&config).unwrap();
     RunRecord::export_all(&config).unwrap();
+    Saved::export_all(&config).unwrap();
     Settings::export_all(&config).unwrap();
+    TryEvent::export_all(&config).unwrap();
     WindowEvent::export_all(&config).unwrap();
 
     let committed: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../ui/src/lib/ipc/generated"].iter().collect();
@@ -68,6 +76,19 @@ fn declarations(folder: &Path) -> BTreeMap<String, String> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "ts"))
         .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()))
         .collect()
+}
+
+/// What each setting is until the owner changes it.
+#[test]
+fn the_window_knows_the_defaults() {
+    let committed: PathBuf = [env!("CARGO_MANIFEST_DIR"), "../ui/src/lib/ipc/generated/defaults.json"].iter().collect();
+    let images: BTreeMap<Language, &str> =
+        Language::ALL.iter().map(|language| (*language, language.recipe().default_image)).collect();
+    let new = format!("{:#}\n", json!({ "settings": Settings::default(), "images": images }));
+    if fs::read_to_string(&committed).unwrap_or_default() != new {
+        fs::write(&committed, new).unwrap();
+        panic!("{} was out of date; it is written anew: commit it", committed.display());
+    }
 }
 
 #[test]

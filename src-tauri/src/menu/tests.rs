@@ -37,6 +37,7 @@ fn run(id: &str, client: &str, seconds: u64) -> LiveRunView {
         run_id: id.into(),
         language: Language::Python,
         client: client.into(),
+        program: Some("node".into()),
         label: None,
         title: None,
         started_ms: NOW - seconds * 1000,
@@ -100,14 +101,15 @@ fn what_runs_is_named_and_can_be_stopped() {
             "2 running, 1 waiting",
             "[x] Run code in isolation",
             "---",
-            "[Python for claude, 12 s]",
-            "[Python for a longname that never seems to …, 1 min 15 s]",
+            "[Python for claude (the program node), 12 s]",
+            "[Python for a longname that never seems to … (the program node), 1 min 15 s]",
             "[1 waiting]",
             "[Stop all]",
         ],
     );
     assert_eq!(icon(&snapshot), Icon::Running);
-    let opens = Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude, 12 s".into() };
+    let opens =
+        Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude (the program node), 12 s".into() };
     assert_eq!(menu(&snapshot, NOW)[3], opens);
 }
 
@@ -121,6 +123,7 @@ fn what_waits_says_for_what_and_says_it_once() {
         language_version: String::new(),
         image: String::new(),
         pinned: false,
+        fetched: false,
         state,
     }];
     let queued = vec![waiting("1", pull), waiting("2", pull)];
@@ -138,7 +141,13 @@ fn what_waits_says_for_what_and_says_it_once() {
 #[test]
 fn a_run_without_a_container_yet_is_starting() {
     let starting = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting)], ..here(true) };
-    let lines = ["1 starting", "[x] Run code in isolation", "---", "[Python for claude, starting]", "[Stop all]"];
+    let lines = [
+        "1 starting",
+        "[x] Run code in isolation",
+        "---",
+        "[Python for claude (the program node), starting]",
+        "[Stop all]",
+    ];
     assert_menu(&starting, &lines);
     let both = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting), run("2", "claude", 3)], ..here(true) };
     assert_eq!(words(&both), "2 running");
@@ -148,7 +157,10 @@ fn a_run_without_a_container_yet_is_starting() {
 fn a_crowd_is_counted() {
     let running = (0..11).map(|run| self::run(&run.to_string(), "x", 0)).collect();
     let lines = read(&OwnerSnapshot { running, ..here(true) });
-    assert_eq!(lines.iter().filter(|line| line.as_str() == "[Python for x, 0 s]").count(), SHOWN_RUNS);
+    assert_eq!(
+        lines.iter().filter(|line| line.as_str() == "[Python for x (the program node), 0 s]").count(),
+        SHOWN_RUNS
+    );
     assert!(lines.contains(&"[3 more]".to_owned()), "{lines:?}");
 }
 
@@ -160,6 +172,7 @@ fn pulls_show_how_far_they_are() {
         language_version: String::new(),
         image: String::new(),
         pinned: false,
+        fetched: false,
         state,
     };
     let pulling =

@@ -1,6 +1,9 @@
 //! Watches the service for what the owner would want to know, and tells it.
 
-mod desktop;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod native;
 pub(crate) mod notice;
 
 use std::collections::HashSet;
@@ -21,7 +24,16 @@ use tracing::warn;
 
 use crate::app::App;
 use crate::desk::Here;
-use notice::{Gate, Notice, Why};
+use crate::dto::snapshot::WindowEvent;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Desktop;
+#[cfg(target_os = "linux")]
+use linux::show_alone;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use native::Desktop;
+#[cfg(not(target_os = "linux"))]
+use native::show_alone;
+use notice::{Gate, Notice, Opens, Why};
 
 /// Clients that are remembered as known; others are looked up in the history again.
 const KNOWN_CLIENTS: usize = 256;
@@ -29,22 +41,45 @@ const KNOWN_CLIENTS: usize = 256;
 const NO_START: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
-pub(crate) struct Gatekeeper(Mutex<Gate>);
+pub(crate) struct Gatekeeper {
+    gate: Mutex<Gate>,
+    desktop: Desktop,
+}
+
+impl Gatekeeper {
+    /// At the end of the app.
+    pub(crate) async fn close(&self) {
+        self.desktop.close().await;
+    }
+}
+
+/// As the desktop is asked to show it.
+struct Note {
+    title: String,
+    body: String,
+    opens: Opens,
+}
+
+impl From<&Notice> for Note {
+    fn from(notice: &Notice) -> Self {
+        Self { title: notice.title(), body: notice.body(), opens: notice.opens() }
+    }
+}
 
 /// Tells the owner, if it is the time for it.
 pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     let wanted = app.desk.here().is_ok_and(|here| here.owner.settings().notifications);
     let in_front = app.window.is_in_front();
-    let mut gate = app.gatekeeper.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut gate = app.gatekeeper.gate.lock().unwrap_or_else(PoisonError::into_inner);
     let admitted = gate.admits(&notice, wanted, in_front, Instant::now());
     drop(gate);
     if !admitted {
         return missed(app, &notice);
     }
     let telling = Arc::clone(app);
-    // Not on the runtime: a desktop may be slow to answer.
-    app.spawn_blocking(move || {
-        if !desktop::show(&notice.title(), &notice.body()) {
+    // In the background: a desktop may be slow to answer.
+    app.spawn(async move {
+        if !telling.gatekeeper.desktop.show(&telling, Note::from(&notice)).await {
             missed(&telling, &notice);
         } else if notice == Notice::StaysInTray {
             telling.closing.was_told();
@@ -52,13 +87,17 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     });
 }
 
-/// No notification was shown. An alarm then stays in the window and the tray until it is seen.
+/// No notification was shown. An alarm then stays in the window and the tray until it is seen; of a new client the window
+/// tells, where it is open.
 fn missed(app: &App, notice: &Notice) {
     if *notice == Notice::StaysInTray {
         app.closing.say_it_in_the_window();
     }
     if notice.is_an_alarm() {
         app.desk.turned_on(to_millis(SystemTime::now()));
+    }
+    if let (Notice::NewClient { .. }, Opens::Window(to)) = (notice, notice.opens()) {
+        app.desk.say(WindowEvent::Notice { text: notice.body(), to });
     }
 }
 
@@ -68,7 +107,7 @@ pub(crate) fn tell_of_no_start(why: &str) {
     let (told, telling) = sync_channel::<()>(0);
     let why = why.to_owned();
     let thread = thread::Builder::new().name("notice".into()).spawn(move || {
-        let _told_or_not = desktop::show("Sandtray cannot start", &why);
+        let _told_or_not = show_alone("Sandtray cannot start", &why);
         drop(told);
     });
     if thread.is_ok() {
@@ -175,12 +214,14 @@ impl Watcher {
     async fn killed(&self, run: RunId, status: Status) -> Option<Notice> {
         let why = Why::of(status)?;
         let row = self.here.history.row(run).await.ok()??;
-        Some(Notice::RunKilled { title: title(&row), client: row.client, why })
+        let (title, run_id) = (title(&row), run.to_string());
+        Some(Notice::RunKilled { run_id, title, client: row.client, program: row.client_program, why })
     }
 
     async fn cut_off(&self, run: RunId) -> Option<Notice> {
         let row = self.here.history.row(run).await.ok()??;
-        Some(Notice::RunCutOff { title: title(&row), sentence: row.error?, client: row.client })
+        let (title, run_id) = (title(&row), run.to_string());
+        Some(Notice::RunCutOff { run_id, title, sentence: row.error?, client: row.client, program: row.client_program })
     }
 }
 

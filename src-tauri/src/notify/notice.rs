@@ -7,11 +7,14 @@ use sandtray_core::engine::EngineState;
 use sandtray_core::history::Trouble;
 use sandtray_core::run::Status;
 
-use crate::text::plain;
+use crate::dto::snapshot::{Navigate, Page};
+use crate::text::{by, plain};
 
 /// At most one of a kind in this time: ten runs that hit the limit are one piece of news.
 const QUIET: Duration = Duration::from_secs(10);
 const NAME_CHARS: usize = 60;
+/// Of what an engine or a registry said.
+const MESSAGE_CHARS: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Notice {
@@ -21,8 +24,8 @@ pub(crate) enum Notice {
     EngineBack { name: String },
     HistoryLost { message: String, hint: String },
     HistoryBack,
-    RunKilled { title: &'static str, client: String, why: Why },
-    RunCutOff { title: &'static str, client: String, sentence: String },
+    RunKilled { run_id: String, title: &'static str, client: String, program: Option<String>, why: Why },
+    RunCutOff { run_id: String, title: &'static str, client: String, program: Option<String>, sentence: String },
     NewClient { client: String, program: Option<String> },
     TurnedOn,
     NotSaved { message: String },
@@ -98,31 +101,32 @@ impl Notice {
     pub(crate) fn body(&self) -> String {
         match self {
             Self::PullFinished { image } => format!("{} is here.", plain(image, NAME_CHARS)),
-            Self::PullFailed { image, message } => format!("{}: {message}", plain(image, NAME_CHARS)),
-            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => format!("{message} {hint}"),
+            Self::PullFailed { image, message } => {
+                format!("{}: {}", plain(image, NAME_CHARS), plain(message, MESSAGE_CHARS))
+            }
+            Self::EngineLost { message, hint } | Self::HistoryLost { message, hint } => {
+                plain(&format!("{message} {hint}"), MESSAGE_CHARS)
+            }
             Self::HistoryBack => "The history can be written again.".into(),
             Self::EngineBack { name } => format!("{} answers again.", plain(name, NAME_CHARS)),
-            Self::RunKilled { title, client, why } => {
+            Self::RunKilled { title, client, program, why, .. } => {
                 let why = match why {
                     Why::Time => "took longer than it may",
                     Why::Memory => "used more memory than it may",
                     Why::Output => "printed more than it may",
                 };
-                format!("{title} for {} {why}.", plain(client, NAME_CHARS))
+                format!("{title} for {} {why}.", by(client, program.as_deref(), NAME_CHARS))
             }
-            Self::RunCutOff { title, client, sentence } => {
-                let client = plain(client, NAME_CHARS);
+            Self::RunCutOff { title, client, program, sentence, .. } => {
+                let client = by(client, program.as_deref(), NAME_CHARS);
                 match sentence.strip_prefix("Cut off ") {
                     Some(how) => format!("{title} for {client} was cut off {how}"),
                     None => format!("{title} for {client}: {sentence}"),
                 }
             }
             Self::NewClient { client, program } => {
-                let (client, program) =
-                    (plain(client, NAME_CHARS), program.as_deref().map(|name| plain(name, NAME_CHARS)));
-                let by =
-                    program.filter(|program| *program != client).map(|program| format!(" (the program {program})"));
-                format!("{client}{} runs a program in a sandbox for the first time.", by.unwrap_or_default())
+                let who = by(client, program.as_deref(), NAME_CHARS);
+                format!("{who} runs a program in a sandbox for the first time.")
             }
             Self::TurnedOn => "Agents on this computer can run programs now. If that was not you, turn it off.".into(),
             Self::NotSaved { message } => message.clone(),
@@ -132,6 +136,29 @@ impl Notice {
             Self::TookOver => "The program that ran it before has ended. Agents are answered by this app now.".into(),
             Self::Updated => "Choose Quit in the tray, then start it again: its window is newer than what runs.".into(),
             Self::NoWindow { message } => format!("What runs goes on. Open it again from the tray. ({message})"),
+        }
+    }
+
+    /// What a press on it shows.
+    pub(super) fn opens(&self) -> Opens {
+        let page = |page| Opens::Window(Some(Navigate { page, run_id: None }));
+        match self {
+            Self::RunKilled { run_id, .. } | Self::RunCutOff { run_id, .. } => {
+                Opens::Window(Some(Navigate { page: Page::Runs, run_id: Some(run_id.clone()) }))
+            }
+            Self::NewClient { .. } => page(Page::Agents),
+            Self::NotSaved { .. } => page(Page::Settings),
+            Self::PullFinished { .. }
+            | Self::PullFailed { .. }
+            | Self::EngineLost { .. }
+            | Self::EngineBack { .. }
+            | Self::HistoryLost { .. }
+            | Self::HistoryBack
+            | Self::TurnedOn
+            | Self::TookOver => page(Page::Overview),
+            Self::StaysInTray | Self::NoWindow { .. } => Opens::Window(None),
+            // The window on the disk does not go with this app.
+            Self::Updated => Opens::Nothing,
         }
     }
 
@@ -146,29 +173,39 @@ impl Notice {
         *self == Self::TurnedOn
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> NoticeKind {
         match self {
-            Self::PullFinished { .. } => Kind::PullFinished,
-            Self::PullFailed { .. } => Kind::PullFailed,
-            Self::EngineLost { .. } => Kind::EngineLost,
-            Self::EngineBack { .. } => Kind::EngineBack,
-            Self::HistoryLost { .. } => Kind::HistoryLost,
-            Self::HistoryBack => Kind::HistoryBack,
-            Self::RunKilled { .. } => Kind::RunKilled,
-            Self::RunCutOff { .. } => Kind::RunCutOff,
-            Self::NewClient { .. } => Kind::NewClient,
-            Self::TurnedOn => Kind::TurnedOn,
-            Self::NotSaved { .. } => Kind::NotSaved,
-            Self::StaysInTray => Kind::StaysInTray,
-            Self::TookOver => Kind::TookOver,
-            Self::NoWindow { .. } => Kind::NoWindow,
-            Self::Updated => Kind::Updated,
+            Self::PullFinished { .. } => NoticeKind::PullFinished,
+            Self::PullFailed { .. } => NoticeKind::PullFailed,
+            Self::EngineLost { .. } => NoticeKind::EngineLost,
+            Self::EngineBack { .. } => NoticeKind::EngineBack,
+            Self::HistoryLost { .. } => NoticeKind::HistoryLost,
+            Self::HistoryBack => NoticeKind::HistoryBack,
+            Self::RunKilled { .. } => NoticeKind::RunKilled,
+            Self::RunCutOff { .. } => NoticeKind::RunCutOff,
+            Self::NewClient { .. } => NoticeKind::NewClient,
+            Self::TurnedOn => NoticeKind::TurnedOn,
+            Self::NotSaved { .. } => NoticeKind::NotSaved,
+            Self::StaysInTray => NoticeKind::StaysInTray,
+            Self::TookOver => NoticeKind::TookOver,
+            Self::NoWindow { .. } => NoticeKind::NoWindow,
+            Self::Updated => NoticeKind::Updated,
         }
     }
 }
 
+/// Where a press on a notification leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Opens {
+    Nothing,
+    Window(Option<Navigate>),
+}
+
+/// The settings of the window name each: it has words for all of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename_all = "snake_case"))]
+pub(crate) enum NoticeKind {
     PullFinished,
     PullFailed,
     EngineLost,
@@ -188,7 +225,7 @@ enum Kind {
 
 /// Lets a notice through, or not.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(HashMap<Kind, Instant>);
+pub(crate) struct Gate(HashMap<NoticeKind, Instant>);
 
 impl Gate {
     /// `wanted` comes from the owner's settings; `in_front` says that the window is in front, which shows everything
@@ -211,7 +248,8 @@ mod tests {
     use sandtray_core::engine::{Endpoint, EngineInfo, EngineTrouble};
 
     fn killed(client: &str) -> Notice {
-        Notice::RunKilled { title: "Python", client: client.into(), why: Why::Time }
+        let (run_id, program) = ("r".into(), Some("node".into()));
+        Notice::RunKilled { run_id, title: "Python", client: client.into(), program, why: Why::Time }
     }
 
     #[test]
@@ -249,7 +287,21 @@ mod tests {
             "claude (the program node) runs a program in a sandbox for the first time."
         );
         assert_eq!(body("node", Some("node")), "node runs a program in a sandbox for the first time.");
-        assert_eq!(body("claude", None), "claude runs a program in a sandbox for the first time.");
+        assert_eq!(body("claude", None), "claude (program unknown) runs a program in a sandbox for the first time.");
+    }
+
+    #[test]
+    fn a_press_leads_to_what_the_notice_tells_of() {
+        let opened = |notice: &Notice| match notice.opens() {
+            Opens::Window(Some(Navigate { page, run_id })) => Some((page, run_id)),
+            Opens::Window(None) | Opens::Nothing => None,
+        };
+        assert_eq!(opened(&killed("a")), Some((Page::Runs, Some("r".into()))));
+        let newcomer = Notice::NewClient { client: "a".into(), program: None };
+        assert_eq!(opened(&newcomer), Some((Page::Agents, None)));
+        assert_eq!(opened(&Notice::EngineBack { name: "Docker".into() }), Some((Page::Overview, None)));
+        assert_eq!(Notice::NoWindow { message: String::new() }.opens(), Opens::Window(None));
+        assert_eq!(Notice::Updated.opens(), Opens::Nothing);
     }
 
     #[test]
@@ -285,9 +337,10 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_off_says_by_what() {
         let sentence = "Cut off after 3.7 s: Docker went away.".into();
-        let notice = Notice::RunCutOff { title: "Python", client: "agent".into(), sentence };
+        let (run_id, client, program) = ("r".into(), "agent".into(), Some("node".into()));
+        let notice = Notice::RunCutOff { run_id, title: "Python", client, program, sentence };
         assert_eq!(notice.title(), "Program cut off");
-        assert_eq!(notice.body(), "Python for agent was cut off after 3.7 s: Docker went away.");
+        assert_eq!(notice.body(), "Python for agent (the program node) was cut off after 3.7 s: Docker went away.");
     }
 
     #[test]
@@ -314,6 +367,6 @@ mod tests {
     #[test]
     fn a_clients_name_cannot_dress_up_as_something_else() {
         let notice = killed("evil\u{202e}\nSandtray: click here");
-        assert_eq!(notice.body(), "Python for evil Sandtray: click here took longer than it may.");
+        assert_eq!(notice.body(), "Python for evil Sandtray: click here (the program node) took longer than it may.");
     }
 }

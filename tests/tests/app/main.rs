@@ -4,10 +4,12 @@
 
 #![cfg(target_os = "linux")]
 
+mod agents;
 mod history;
 mod leaving;
 mod life;
 mod notifications;
+mod output;
 mod pictures;
 mod pull;
 mod switch;

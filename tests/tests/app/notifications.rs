@@ -24,11 +24,97 @@ async fn a_new_client_and_a_run_killed_by_a_limit_are_told_once() {
         params["limits"] = json!({ "seconds": 0.5 });
         assert_eq!(agent.run(params).await["status"], "timeout");
     }
+    // This service takes a body as it is.
     let body = desktop.notifications.until("Program stopped at a limit").await;
-    assert_eq!(body, "Shell for a &lt;b&gt;robot&lt;/b&gt; took longer than it may.");
+    assert_eq!(body, format!("Shell for a <b>robot</b> (the program {}) took longer than it may.", own_program()));
     let body = desktop.notifications.until("A new client runs code").await;
-    assert!(body.starts_with("a &lt;b&gt;robot"), "{body}");
+    assert!(body.starts_with("a <b>robot</b> (the program "), "{body}");
     assert_eq!(desktop.notifications.told().len(), 2, "{:?}", desktop.notifications.told());
+    assert_eq!(desktop.notifications.asked(), 1, "what it can do is asked once");
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+/// The file name of this test's program, as the kernel has it.
+fn own_program() -> String {
+    let exe = std::env::current_exe().expect("a program");
+    exe.file_name().expect("a name").to_string_lossy().into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_reads_markup_gets_none_of_the_clients() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    desktop.notifications.can(&["body", "body-markup"]);
+    let app = desktop.app().await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    agent.call("hello", json!({ "name": "a <b>robot</b> & co" })).await.expect("hello");
+    assert_eq!(agent.run(told("shell", "echo hi")).await["status"], "ok");
+    let body = desktop.notifications.until("A new client runs code").await;
+    assert!(body.starts_with("a &lt;b&gt;robot&lt;/b&gt; &amp; co (the program "), "{body}");
+    // And it knows of no actions, so it is given none.
+    assert_eq!(desktop.notifications.all()[0].actions, [""; 0]);
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+/// Subscribes as a page does, says that it comes to the front when it is asked to, and keeps what it is told.
+const PAGE: &str = r#"echo '{"ask":{"id":1,"request":{"command":"subscribe","args":{"channel":"c"}}}}'
+while read -r line; do
+  echo "$line" >>$1
+  case $line in '{"front"'*) echo '"in_front"';; esac
+done"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_press_opens_what_the_notification_tells_of() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let app = desktop.app_with_window(PAGE).await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let mut params = told("shell", "sleep 100");
+    params["limits"] = json!({ "seconds": 0.3 });
+    let run = agent.run(params).await["run_id"].as_str().expect("an id").to_owned();
+    let gone = |place: String| {
+        let desktop = &desktop;
+        async move {
+            eventually("the window is sent there", || async { desktop.window_wrote().contains(&place) }).await;
+        }
+    };
+    // The window is closed, and opens there.
+    desktop.notifications.press("A new client runs code").await;
+    gone(json!({ "go": { "page": "agents", "run_id": null } }).to_string()).await;
+    // And goes there when it is open.
+    desktop.notifications.press("Program stopped at a limit").await;
+    gone(json!({ "go": { "page": "runs", "run_id": run } }).to_string()).await;
+    tray.press("Quit").await;
+    app.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_client_is_told_in_the_window_that_is_in_front() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let app = desktop.app_with_window(&format!("echo '{{\"focus\":true}}'\n{PAGE}")).await;
+    let tray = desktop.tray().await;
+    tray.until("Ready").await;
+    tray.press("Open Sandtray").await;
+    eventually("the page has its first snapshot", || async {
+        desktop.window_wrote().iter().any(|line| line.contains("\"kind\":\"snapshot\""))
+    })
+    .await;
+    let mut agent = desktop.agent().await;
+    agent.call("hello", json!({ "name": "claude" })).await.expect("hello");
+    assert_eq!(agent.run(told("shell", "echo hi")).await["status"], "ok");
+    let text = format!("claude (the program {}) runs a program in a sandbox for the first time.", own_program());
+    let message = json!({ "kind": "notice", "text": text, "to": { "page": "agents", "run_id": null } });
+    let expected = json!({ "tell": { "channel": "c", "message": message } });
+    eventually("the page is told", || async {
+        let lines = desktop.window_wrote();
+        lines.iter().any(|line| serde_json::from_str::<serde_json::Value>(line).is_ok_and(|line| line == expected))
+    })
+    .await;
+    assert_eq!(desktop.notifications.told(), []);
     tray.press("Quit").await;
     app.ended().await;
 }

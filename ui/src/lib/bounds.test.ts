@@ -12,6 +12,7 @@ describe('a number in the settings', () => {
     expect([readNumber(' 512 ', memory), readNumber('100,000', memory), readNumber('0,5', seconds), readNumber('2.5', seconds)]).toEqual([
       512, 100_000, 0.5, 2.5,
     ]);
+    expect([readNumber('1,024', memory), readNumber('0,125', seconds), readNumber('1 048 576', memory)]).toEqual([1024, 0.125, 1_048_576]);
   });
 
   it('is refused with the sentence that helps', () => {

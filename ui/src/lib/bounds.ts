@@ -26,7 +26,8 @@ export type NumberField = keyof typeof BOUNDS;
 
 /** The number, or the sentence that goes beside the field. */
 export function readNumber(text: string, { min, max, whole }: Bound): number | string {
-  const plain = text.trim().replace(/(?<=\d)[,\s](?=\d{3}\b)/g, '').replace(',', '.');
+  // 0,125 is an eighth, and 1,024 a thousand and some.
+  const plain = text.trim().replace(/(?<=[1-9]\d*)[,\s](?=\d{3}\b)/g, '').replace(',', '.');
   if (!/^-?\d+(\.\d+)?$/.test(plain)) return whole ? 'Enter a whole number.' : 'Enter a number.';
   const value = Number(plain);
   if (value < min || value > max) return `Enter a number from ${figure(min)} to ${figure(max)}.`;
@@ -34,6 +35,9 @@ export function readNumber(text: string, { min, max, whole }: Bound): number | s
   return value;
 }
 
-function figure(value: number): string {
-  return value >= 10_000 ? value.toString().replace(/\B(?=(\d{3})+$)/g, ',') : value.toString();
+/** As numbers are written everywhere: 1,024 and 0.5. */
+export function figure(value: number): string {
+  const [whole = '', part] = value.toString().split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+  return part === undefined ? grouped : `${grouped}.${part}`;
 }

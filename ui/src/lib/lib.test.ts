@@ -4,7 +4,7 @@ import * as format from './format';
 import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import {
-  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, shortDigest, verdictSentence, verdictWord,
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, verdictSentence, verdictWord,
   waitingSentence, waitingWord,
 } from './words';
 
@@ -78,21 +78,21 @@ const engine = {
   endpoint: { url: 'unix:///x', found: 'the default socket' }, os: 'linux', arch: 'x86_64', cpus: 2, memory_bytes: 1,
 } as const;
 const base: OwnerSnapshot = {
-  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', first_start: false, version: '1',
+  enabled: true, engine, warm: 2, images: [], running: [], queued: [], notices: [], socket: '', visits: 0, first_start: false, version: '1',
   service: { state: 'here' },
 };
-const live = { run_id: 'a', language: 'python', client: 'c', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
+const live = { run_id: 'a', language: 'python', client: 'c', program: 'node', label: null, title: null, started_ms: 0, limit_seconds: 60 } as const;
 
 describe('words', () => {
   it('say the state in a few of them', () => {
     const trouble = (title: string) =>
       headline({ ...base, engine: { state: 'trouble', trouble: 'not_running', title, text: '', steps: [], looked_at: [] } });
-    expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 warm' });
+    expect(headline(base)).toEqual({ tone: 'ready', text: 'Ready · 2 kept ready' });
     expect(headline({ ...base, warm: undefined }).text).toBe('Ready');
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble("Docker isn't running")).toEqual({ tone: 'trouble', text: "On, but Docker isn't running" });
-    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, state: 'preparing' } as const;
+    const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false, state: 'preparing' } as const;
     expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
@@ -152,12 +152,8 @@ describe('words', () => {
     expect([0, 1, 2].map(copiedWords)).toEqual(['Copied', 'Copied, without 1 control character', 'Copied, without 2 control characters']);
   });
 
-  it('tell two versions of an image apart at a glance', () => {
-    expect(shortDigest('sha256:0123456789abcdef0123')).toBe('0123456789ab');
-  });
-
   it('count the disk of every image that is here, prepared or not', () => {
-    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false } as const;
+    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false } as const;
     const states = [{ state: 'ready', size_bytes: 5 }, { state: 'unprepared', size_bytes: 7 }, { state: 'not_pulled' }] as const;
     expect(diskUsed(states.map((state) => ({ ...image, ...state })))).toBe(12);
   });

@@ -6,7 +6,7 @@ import type { Page } from './ipc/types';
 import { leaving } from './state/leaving.svelte';
 import { route } from './state/route.svelte';
 
-const PAGES: Record<string, Page> = { '1': 'overview', '2': 'runs', '3': 'settings' };
+const PAGES: Record<string, Page> = { '1': 'overview', '2': 'runs', '3': 'agents', '4': 'settings' };
 
 /** Pages answer these by listening on the window; nothing happens where nobody does. */
 export const SEARCH = 'sandtray:search';

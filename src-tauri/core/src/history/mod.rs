@@ -3,6 +3,7 @@
 //! [`History::record`] answers after the commit. Listing never reads code or output. A file that cannot be used is set
 //! aside and reported, at the start or whenever the damage shows, and work goes on with a new one.
 
+mod clients;
 mod inputs;
 mod opening;
 mod query;
@@ -37,6 +38,7 @@ use readers::{Readers, Unread};
 use rusqlite::Connection;
 use worker::{Answer, Command, News, Worker};
 
+pub use clients::{ClientFigure, MAX_CLIENTS};
 pub use record::{
     Body, Cursor, FileFigure, FileIn, FileOut, HistoryQuery, MAX_PAGE, NotACursor, Page, RunRecord, RunRow, Side,
     Stats, StreamFigure,
@@ -146,6 +148,17 @@ impl History {
         match self.beside(move |connection| query::page(connection, &asked).map(again.clone())).await? {
             Some(made) => Ok(made),
             None => self.ask(|answer| Command::List(query, answer)).await.map(then),
+        }
+    }
+
+    /// Who ran something, the latest first: at most [`MAX_CLIENTS`]. Read beside the lists, so no record waits for it.
+    pub async fn clients(&self) -> Result<Vec<ClientFigure>, HistoryError> {
+        match self.readers.read(clients::clients).await {
+            Ok(found) => Ok(found),
+            Err(Unread::Closed) => Err(HistoryError::Closed),
+            Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
+            // As with lists.
+            Err(Unread::Failed) => self.ask(Command::Clients).await,
         }
     }
 

@@ -60,10 +60,11 @@ fn plan(asked: &HistoryQuery) -> Plan {
     // The most selective filter picks the index; `+` keeps SQLite from picking another.
     let searched = asked.text.is_some();
     let by_client = asked.client.is_some() && !searched;
+    let by_agent = by_client && asked.program.is_some();
     let free = |taken: bool| if taken { "+" } else { "" };
     for (column, placeholder, value, taken) in [
         ("client", ":client", &asked.client, searched),
-        ("client_program", ":program", &asked.program, true),
+        ("client_program", ":program", &asked.program, !by_agent),
         ("status", ":status", &asked.status, searched || by_client),
         ("language", ":language", &asked.language, searched || by_client),
     ] {

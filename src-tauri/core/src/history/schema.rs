@@ -82,7 +82,9 @@ INSERT INTO total VALUES (0, 0);
 /// `input` holds the files that came in, and standard input, which has no name there. What is long lies in `content`,
 /// once for all runs that were given it. Bytes of both are counted by triggers, since the last of several runs takes
 /// a content with it; `run.bytes` holds the rest of a run.
+/// Who ran something is counted in `run_by_agent` alone, and the runs of one program under one name are listed by it.
 const V2: &str = "
+CREATE INDEX run_by_agent ON run (client, client_program);
 ALTER TABLE run ADD COLUMN ended_by TEXT;
 ALTER TABLE run ADD COLUMN title TEXT;
 ALTER TABLE run ADD COLUMN overflow TEXT;

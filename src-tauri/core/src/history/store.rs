@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, named_params, params};
 
+use super::clients::{self, ClientFigure};
 use super::record::{Body, HistoryQuery, Page, RunRecord, Stats};
 use super::retention::Kept;
 use super::{inputs, query, reading, row, words};
@@ -114,6 +115,10 @@ impl Store {
             let number = |column| found.get(column).map(unsigned);
             Ok(Stats { runs: number(0)?, bytes: number(1)?, inputs: number(2)? })
         })
+    }
+
+    pub(super) fn clients(&self) -> rusqlite::Result<Vec<ClientFigure>> {
+        clients::clients(&self.connection)
     }
 
     pub(super) fn oldest(&self, count: u32) -> rusqlite::Result<Vec<Kept>> {

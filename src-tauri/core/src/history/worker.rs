@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use super::HistoryError;
+use super::clients::ClientFigure;
 use super::readers::Readers;
 use super::reading;
 use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
@@ -52,6 +53,7 @@ pub(super) enum Command {
     Delete(RunId, Answer<bool>),
     Clear(Answer<()>),
     Stats(Answer<Stats>),
+    Clients(Answer<Vec<ClientFigure>>),
     /// Whether the history can be written now, of which the latest trouble tells.
     Try(Answer<()>),
     /// Answered once what was recorded before can be searched for.
@@ -238,6 +240,7 @@ impl Worker {
             Command::Row(id, answer) => drop(answer.send(self.with(|store| reading::row(store.connection(), id)))),
             Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
+            Command::Clients(answer) => drop(answer.send(self.with(|store| store.clients()))),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
             Command::Try(answer) => {
                 self.last_reserve = None;

@@ -14,6 +14,7 @@ use crate::history::{History, HistoryError, HistoryQuery, Page, Trouble};
 use crate::protocol::request::HistoryRequest;
 use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
+use crate::visitors::Visitors;
 
 /// How often one client process may read a list. A list costs more than a call, and too many would slow everyone down.
 const LIST_EVERY: Duration = Duration::from_millis(100);
@@ -51,6 +52,9 @@ pub trait Runs: Clone + Send + Sync + 'static {
 
     /// The budget of all clients.
     fn budget(&self) -> Budget;
+
+    /// Where each client is entered, for the owner.
+    fn visitors(&self) -> Visitors;
 }
 
 /// The real one.
@@ -61,6 +65,7 @@ pub struct Door {
     pub at_once: Arc<dyn Fn() -> usize + Send + Sync>,
     pub history: History,
     pub budget: Budget,
+    pub visitors: Visitors,
 }
 
 impl fmt::Debug for Door {
@@ -96,6 +101,10 @@ impl Runs for Door {
 
     fn budget(&self) -> Budget {
         self.budget.clone()
+    }
+
+    fn visitors(&self) -> Visitors {
+        self.visitors.clone()
     }
 
     async fn history(&self, request: HistoryRequest, hold: Hold) -> Result<Box<RawValue>, RunError> {

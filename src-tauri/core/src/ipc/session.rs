@@ -31,7 +31,9 @@ use crate::protocol::error::ErrorObject;
 use crate::protocol::request::{self, CancelTarget, RunRequest};
 use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, PROTOCOL, Response};
 use crate::run::{Client, ClientId, RunId, RunSpec};
+use crate::visitors::Visit;
 
+const HELLO: &str = "hello";
 /// Runs of one connection at once, waiting ones too. A batch counts as all its runs until it is answered.
 pub const MAX_RUNS: usize = 64;
 /// A program larger than this counts on its client's account until its run ends.
@@ -70,6 +72,7 @@ where
         snapshots,
         told: None,
         seat,
+        visit: None,
     };
     let frames = Frames::of_client(link.reader, session.seat.account.clone());
     session.serve(frames, link.hung_up, stop).await;
@@ -85,6 +88,8 @@ struct Session<D, W> {
     /// The capabilities that a subscriber was told of last; none while nobody subscribed.
     told: Option<Vec<Capability>>,
     seat: Seat,
+    /// From its first request on: by then it has said its name, if it says one.
+    visit: Option<Visit>,
 }
 
 /// A request whose task goes on. Its id and its places are free once it is answered.
@@ -185,6 +190,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             }
             return Ok(());
         };
+        if self.visit.is_none() && method != HELLO {
+            self.enter();
+        }
         match method.as_str() {
             CODE_RUN => match self.start(&id, params, hold) {
                 Ok(()) => Ok(()),
@@ -208,8 +216,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 drop(hold);
                 self.reply(&id, answer).await
             }
-            "hello" => {
+            HELLO => {
                 let answer = self.hello(params);
+                self.enter();
                 self.reply(&id, answer).await
             }
             "subscribe" => {
@@ -223,6 +232,15 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 self.reply(&id, Ok(status)).await
             }
             _ => self.refuse(&id, ErrorObject::method_not_found(&method)).await,
+        }
+    }
+
+    /// In the book of those who came, under the name that it has by now.
+    fn enter(&mut self) {
+        let Client { name, program, pid, .. } = &self.client;
+        match &mut self.visit {
+            Some(visit) => visit.renamed(name),
+            None => self.visit = Some(self.door.visitors().came(name, program.as_deref(), *pid)),
         }
     }
 

@@ -4,6 +4,7 @@
     reason = "a test that cannot go on has failed; Clippy knows only functions with #[test]"
 )]
 
+mod clients;
 mod crash;
 mod damage;
 mod finding;

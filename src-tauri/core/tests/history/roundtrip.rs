@@ -77,6 +77,7 @@ async fn a_run_that_was_cut_off_happened_and_is_kept_with_its_output_and_the_cau
         cpu: Some(Duration::from_micros(7)),
         image: "python@sha256:1".into(),
         limits: asked.limits,
+        recorded: true,
     };
     let error = RunError::Interrupted(Box::new(cut.clone()));
     let record = RunRecord::of(&asked, &client(), minutes_ago(1), Err(&error), Keep::Everything);

@@ -19,6 +19,8 @@ const RUNS: u32 = 1_000_000;
 const ROUNDS: usize = 60;
 /// Of a record and a page in this process.
 const RECORDS: u32 = 400;
+/// Of those who ran something.
+const COUNTS: u32 = 20;
 /// Containers that are kept, and waited for before each call: with fewer, one side would be at work in the other's time.
 const WARM: u64 = 2;
 /// After the last record: by then each history has merged its words and written its log back.
@@ -51,9 +53,10 @@ pub(crate) async fn measure() -> Value {
     println!("{RUNS} runs written in {:.0} s; they take {size} MB of disk\n", begun.elapsed().as_secs_f64());
     println!("{:<34} {:>12} {:>12} {:>7}", "median", "long history", "empty", "ratio");
     let mut report = json!({ "runs": RUNS, "disk_mb": size });
-    let (record, page) = in_process(&file(&long), &file(&empty)).await;
+    let (record, page, clients) = in_process(&file(&long), &file(&empty)).await;
     report["record"] = record.row("writing a run");
     report["page"] = page.row("reading the first page");
+    report["clients"] = clients.row("counting who ran something");
     let (call, page) = over_the_socket(long, empty).await;
     report["call"] = call.row("a call, in all");
     report["page_call"] = page.row("a call for the first page");
@@ -112,11 +115,11 @@ impl Pair {
     }
 }
 
-/// The history alone: what a run's record and the first page cost it.
-async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair) {
+/// The history alone: what a run's record, the first page and the page of agents cost it.
+async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair, Pair) {
     let open = async |file| History::open(file, long_history::settings()).await.unwrap().history;
     let mut histories = [(true, open(long).await), (false, open(empty).await)];
-    let (mut records, mut pages) = <(Pair, Pair)>::default();
+    let (mut records, mut pages, mut clients) = <(Pair, Pair, Pair)>::default();
     // Later than all that is there, and not later than now.
     let start = long_history::start(RECORDS);
     for number in 0..RECORDS {
@@ -137,10 +140,17 @@ async fn in_process(long: &Path, empty: &Path) -> (Pair, Pair) {
         }
         histories.reverse();
     }
+    for _ in 0..COUNTS {
+        for (is_long, history) in &histories {
+            let begun = Instant::now();
+            history.clients().await.unwrap();
+            clients.sample(*is_long).add(begun.elapsed());
+        }
+    }
     for (_, history) in &histories {
         history.close().await.unwrap();
     }
-    (records, pages)
+    (records, pages, clients)
 }
 
 /// What an agent and the owner meet.

@@ -4,6 +4,7 @@ import { Channel, invoke } from '@tauri-apps/api/core';
 import { listen } from '@tauri-apps/api/event';
 
 import type {
+  AgentView,
   CommandError,
   FileSide,
   HistoryFilter,
@@ -12,11 +13,14 @@ import type {
   Language,
   Link,
   LiveEvent,
+  LiveRequest,
   Navigate,
   PictureView,
   RecentRun,
   RunRecord,
+  Saved,
   Settings,
+  TryEvent,
   WindowEvent,
 } from './types';
 
@@ -57,6 +61,13 @@ export async function watchRun(runId: string, onEvent: (event: LiveEvent) => voi
   };
 }
 
+/** The id of the run, at once; what came of it is told once. */
+export async function tryIt(language: Language, onEvent: (event: TryEvent) => void): Promise<string> {
+  const channel = new Channel<TryEvent>();
+  channel.onmessage = onEvent;
+  return invoke<string>('try_it', { language, channel });
+}
+
 export function onNavigate(handler: (to: Navigate) => void): Promise<Stop> {
   return listen<Navigate>('navigate', (event) => handler(event.payload));
 }
@@ -84,7 +95,12 @@ export const historyDelete = (runId: string) => invoke<void>('history_delete', {
 export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
-export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<boolean>('save_file', { runId, name, side });
+export const liveRequest = (runId: string) => invoke<LiveRequest>('live_request', { runId });
+/** Null where the owner thought better of it. */
+export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<Saved | null>('save_file', { runId, name, side });
+export const saveAll = (runId: string) => invoke<Saved | null>('save_all', { runId });
+export const openSaved = (place: number) => invoke<void>('open_saved', { place });
+export const listAgents = () => invoke<AgentView[]>('agents');
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });
 export const openLink = (link: Link) => invoke<void>('open_link', { link });

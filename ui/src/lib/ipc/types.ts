@@ -1,5 +1,6 @@
 // What crosses between the window and the app, as the Rust side generates it.
 
+export type { AgentView } from './generated/AgentView';
 export type { CommandError } from './generated/CommandError';
 export type { EngineFacts } from './generated/EngineFacts';
 export type { EngineView } from './generated/EngineView';
@@ -15,10 +16,12 @@ export type { InputView } from './generated/InputView';
 export type { Language } from './generated/Language';
 export type { Link } from './generated/Link';
 export type { LiveEvent } from './generated/LiveEvent';
+export type { LiveRequest } from './generated/LiveRequest';
 export type { LiveRunView } from './generated/LiveRunView';
 export type { Mend } from './generated/Mend';
 export type { NamedView } from './generated/NamedView';
 export type { Navigate } from './generated/Navigate';
+export type { NoticeKind } from './generated/NoticeKind';
 export type { OwnerSnapshot } from './generated/OwnerSnapshot';
 export type { Page } from './generated/Page';
 export type { PictureView } from './generated/PictureView';
@@ -28,6 +31,7 @@ export type { RecentRun } from './generated/RecentRun';
 export type { RunBody } from './generated/RunBody';
 export type { RunRecord } from './generated/RunRecord';
 export type { RunRow } from './generated/RunRow';
+export type { Saved } from './generated/Saved';
 export type { ServiceView } from './generated/ServiceView';
 export type { Settings } from './generated/Settings';
 export type { SkipReason } from './generated/SkipReason';
@@ -35,6 +39,7 @@ export type { StepView } from './generated/StepView';
 export type { Stream } from './generated/Stream';
 export type { Theme } from './generated/Theme';
 export type { TroubleView } from './generated/TroubleView';
+export type { TryEvent } from './generated/TryEvent';
 export type { WindowEvent } from './generated/WindowEvent';
 
 export type Status = 'ok' | 'failed' | 'timeout' | 'out_of_memory' | 'output_limit' | 'cancelled' | 'interrupted';

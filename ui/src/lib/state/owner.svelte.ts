@@ -1,21 +1,29 @@
 // What the app says of itself: the newest snapshot, and what happened since.
 
 import { asError, subscribe, type Stop } from '../ipc/client';
-import type { CommandError, OwnerSnapshot, RunRow, WindowEvent } from '../ipc/types';
+import type { CommandError, Navigate, OwnerSnapshot, RunRow, WindowEvent } from '../ipc/types';
 
 const MOST_NOTICES = 5;
+
+export interface Notice {
+  text: string;
+  /** Where it can be seen. */
+  to?: Navigate | undefined;
+}
 
 class Owner {
   snapshot = $state.raw<OwnerSnapshot | null>(null);
   failure = $state.raw<CommandError | null>(null);
-  private told = $state.raw<string[]>([]);
+  private told = $state.raw<Notice[]>([]);
   private closed = $state.raw<string[]>([]);
   private readonly onFinished = new Set<(run: RunRow) => void>();
 
   /** Lasting ones of the snapshot first, each once, without those that were closed. */
-  notices = $derived(
-    [...new Set([...(this.snapshot?.notices ?? []), ...this.told])].filter((text) => !this.closed.includes(text)),
-  );
+  notices = $derived.by(() => {
+    const all: Notice[] = [...(this.snapshot?.notices ?? []).map((text) => ({ text })), ...this.told];
+    const first = new Map(all.toReversed().map((notice) => [notice.text, notice]));
+    return all.filter((notice) => first.get(notice.text) === notice && !this.closed.includes(notice.text));
+  });
 
   start(): Stop {
     let stop: Stop | null = null;
@@ -44,7 +52,7 @@ class Owner {
 
   closeNotice(text: string): void {
     this.closed = [...this.closed, text];
-    this.told = this.told.filter((other) => other !== text);
+    this.told = this.told.filter((other) => other.text !== text);
   }
 
   private receive(event: WindowEvent): void {
@@ -55,7 +63,8 @@ class Owner {
       for (const handler of this.onFinished) handler(event.run);
     } else {
       this.closed = this.closed.filter((text) => text !== event.text);
-      this.told = [...this.told, event.text].slice(-MOST_NOTICES);
+      const { text, to } = event;
+      this.told = [...this.told.filter((other) => other.text !== text), { text, to }].slice(-MOST_NOTICES);
     }
   }
 }

@@ -12,6 +12,7 @@ use crate::protocol::request::HistoryRequest;
 use crate::run::{Limits, Outcome};
 use crate::settings::Settings;
 use crate::supervisor::Progress;
+use crate::visitors::Visitors;
 
 /// A product that runs nothing.
 #[derive(Clone)]
@@ -48,6 +49,10 @@ impl Runs for Idle {
 
     fn budget(&self) -> Budget {
         Budget::default()
+    }
+
+    fn visitors(&self) -> Visitors {
+        Visitors::default()
     }
 }
 

@@ -21,6 +21,10 @@ status?: string,
  */
 client?: string, 
 /**
+ * The file name of its program.
+ */
+program?: string, 
+/**
  * Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
  * or of the inputs.
  */

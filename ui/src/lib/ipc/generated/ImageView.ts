@@ -13,7 +13,11 @@ language_version: string, image: string,
 /**
  * The name says which version, and not only its tag.
  */
-pinned: boolean, } & ({ "state": "unknown" } | { "state": "not_pulled" } | { "state": "pulling", 
+pinned: boolean, 
+/**
+ * Sandtray fetched it itself. Otherwise it is not known who did.
+ */
+fetched: boolean, } & ({ "state": "unknown" } | { "state": "not_pulled" } | { "state": "pulling", 
 /**
  * 0 to 1, never going back.
  */

@@ -6,7 +6,11 @@ export type LiveRunView = { run_id: string, language: Language,
 /**
  * The client's own word.
  */
-client: string, label: string | null, 
+client: string, 
+/**
+ * Its program, from the kernel.
+ */
+program: string | null, label: string | null, 
 /**
  * What it is called without one.
  */

@@ -37,4 +37,8 @@ notices: Array<string>,
 /**
  * Where agents connect.
  */
-socket: string, };
+socket: string, 
+/**
+ * Another number after each coming and going of an agent: the list of them is to be read anew.
+ */
+visits: number, };

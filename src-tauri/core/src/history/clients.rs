@@ -1,0 +1,40 @@
+//! Who ran something, from the runs that are kept. The index `run_by_agent` has all that is asked for, so no row is read.
+
+use std::time::SystemTime;
+
+use rusqlite::Connection;
+
+use super::row;
+use super::store::{time_of, unsigned};
+
+/// Of all names and programs, so many are told: those that ran something last.
+pub const MAX_CLIENTS: u32 = 256;
+
+/// The runs of one name of one program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientFigure {
+    pub name: String,
+    pub program: Option<String>,
+    pub runs: u64,
+    /// When the oldest run that is kept was asked for.
+    pub first: SystemTime,
+    pub last: SystemTime,
+}
+
+const CLIENTS: &str = "SELECT client, client_program, count(*), min(seq), max(seq) AS last FROM run \
+    INDEXED BY run_by_agent GROUP BY client, client_program ORDER BY last DESC LIMIT ?1";
+
+/// The latest first.
+pub(super) fn clients(connection: &Connection) -> rusqlite::Result<Vec<ClientFigure>> {
+    let mut statement = connection.prepare_cached(CLIENTS)?;
+    let found = statement.query_map([MAX_CLIENTS], |found| {
+        Ok(ClientFigure {
+            name: row::text(found.get_ref(0)?),
+            program: row::maybe_text(found.get_ref(1)?),
+            runs: unsigned(found.get(2)?),
+            first: time_of(found.get(3)?),
+            last: time_of(found.get(4)?),
+        })
+    })?;
+    found.collect()
+}

@@ -1,0 +1,74 @@
+//! Who came in; and a program that the owner tries from the window, on the way that an agent's takes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sandtray_core::language::Language;
+use sandtray_core::policy;
+use sandtray_core::protocol::own_name::OWN_NAME;
+use sandtray_core::protocol::request::{GivenLimits, RunRequest};
+use sandtray_core::run::{Client, ClientId, Overflow, RunId};
+use sandtray_core::supervisor::Progress;
+
+use super::Answer;
+use crate::app::App;
+use crate::dto::agents::{self, AgentView, TryEvent};
+use crate::dto::error::CommandError;
+use crate::window::Channel;
+
+pub(super) async fn agents(app: &App) -> Answer<Vec<AgentView>> {
+    let here = app.desk.here()?;
+    let figures = here.history.clients().await?;
+    Ok(agents::agents(here.visitors.all(), figures))
+}
+
+/// Runs hello world. Answers with the run's id at once; what comes of it is told on the channel. The run ends with the window.
+pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel) -> Answer<String> {
+    let here = app.desk.here()?;
+    let spec = policy::spec(hello(language), &here.owner.settings().limits(), RunId::generate())?;
+    let Some((_, over)) = app.desk.views.watch() else {
+        return Err(CommandError::new("too_many", "The window watches too many runs at once."));
+    };
+    let id = spec.id;
+    app.spawn(async move {
+        let begun = Instant::now();
+        let run = here.supervisor.run(spec, owner(), Progress::default());
+        let event = tokio::select! {
+            ended = run => match ended {
+                Ok(outcome) => TryEvent::ran(id, &outcome, begun.elapsed()),
+                Err(error) => TryEvent::Refused { error: error.into() },
+            },
+            () = over.cancelled() => return,
+        };
+        // The window may have gone meanwhile; the run is in the history all the same.
+        let _ = channel.send(&event).await;
+        over.cancel();
+        channel.end().await;
+    });
+    Ok(id.to_string())
+}
+
+/// As the window's own runs are named.
+pub(super) fn owner() -> Client {
+    Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None }
+}
+
+fn hello(language: Language) -> RunRequest {
+    let code = match language {
+        Language::Python => "print(\"Hello, world\")\n",
+        Language::Javascript => "console.log(\"Hello, world\");\n",
+        Language::Shell => "echo 'Hello, world'\n",
+        Language::Go => "package main\n\nimport \"fmt\"\n\nfunc main() {\n\tfmt.Println(\"Hello, world\")\n}\n",
+        Language::Rust => "fn main() {\n    println!(\"Hello, world\");\n}\n",
+    };
+    RunRequest {
+        language,
+        code: code.into(),
+        files: Vec::new(),
+        stdin: Default::default(),
+        limits: GivenLimits::default(),
+        overflow: Overflow::Kill,
+        stream: false,
+        label: Some("Hello, world".into()),
+    }
+}

@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+
+import { keyOf, whoText } from './clients';
+import { EXAMPLES, told, WAYS } from './connect';
+import { DEFAULT_IMAGES, defaultOf, DEFAULTS } from './defaults';
+import type { ImageView } from './ipc/types';
+import { NOTIFICATIONS_HINT } from './notices';
+
+describe('a client', () => {
+  it('is named with its program, which no claim can replace', () => {
+    expect(whoText({ client: 'claude', program: 'node' })).toBe('claude (node)');
+    expect(whoText({ client: 'node', program: 'node' })).toBe('node');
+    expect(whoText({ client: 'claude', program: null })).toBe('claude (unknown program)');
+    expect(whoText({ client: 'Sandtray', program: null })).toBe('Sandtray (this window)');
+    expect(whoText({ client: 'Sandtray', program: 'python3' })).toBe('Sandtray (python3)');
+    expect(whoText({ client: 'a\u202eb', program: 'c\nd' })).toBe('a⟦U+202E⟧b (c␊d)');
+  });
+
+  it('of another program is another choice', () => {
+    expect(new Set([keyOf({ client: 'a', program: 'b' }), keyOf({ client: 'a', program: null }), keyOf({ client: 'a","b', program: null })]).size).toBe(3);
+  });
+});
+
+describe('connecting', () => {
+  it('has the socket in each example that opens it, as a text of that language', () => {
+    const socket = '/run/a "b"\\c/é.sock';
+    for (const way of WAYS) expect(EXAMPLES[way].text(socket).includes('"/run/a \\"b\\"\\\\c/é.sock"')).toBe(way !== 'terminal');
+  });
+
+  it('says what an agent is told, with the owner’s limits', () => {
+    const image = (title: string, language_version: string) => ({ title, language_version }) as ImageView;
+    const limits = { ...DEFAULTS.limits, seconds: 5, cpus: 2 };
+    const text = told([image('Python', '3.12'), image('JavaScript', 'Node 22'), image('Shell', 'POSIX sh on Alpine')], limits).replaceAll('\u00a0', ' ');
+    expect(text).toContain('a short program in Python 3.12, JavaScript (Node 22) or Shell.');
+    expect(text).toContain('may take 5 s, 2 processors and 512 MB of memory; it may print 64 KB and be given or write 5 MB of files.');
+  });
+});
+
+describe('the settings', () => {
+  it('know what each was by default', () => {
+    expect([defaultOf('limits.memory_mb'), defaultOf('concurrency'), defaultOf('history.keep'), defaultOf('no.such')]).toEqual([512, null, 'everything', undefined]);
+    expect(DEFAULT_IMAGES.python).toBe('python:3.12-slim');
+  });
+
+  it('name every kind of notification', () => {
+    expect(NOTIFICATIONS_HINT).toMatch(/^When a new agent runs code, .* or this app takes over from another Sandtray\. A press on one/);
+    expect(NOTIFICATIONS_HINT).toContain('you are still told when settings could not be written, the window closes for the first time, the window ends by itself or Sandtray was updated');
+  });
+});
