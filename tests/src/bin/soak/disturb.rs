@@ -209,17 +209,10 @@ impl World {
 
     /// Writes until there is no room, then gives all of it back.
     async fn fill_disk(&self) -> bool {
-        let path = self.service.home().join("filler");
-        let filling = path.clone();
-        let fill = move || {
-            use std::io::Write;
-            let mut file = std::fs::File::create(filling).unwrap();
-            for size in [1 << 20, 4096] {
-                while file.write_all(&vec![0; size]).is_ok() {}
-            }
-        };
-        tokio::task::spawn_blocking(fill).await.unwrap();
+        let service = Arc::clone(&self.service);
+        tokio::task::spawn_blocking(move || service.disk.fill()).await.unwrap();
         sleep(FULL).await;
-        std::fs::remove_file(path).is_ok()
+        self.service.disk.empty();
+        true
     }
 }

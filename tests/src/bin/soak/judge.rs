@@ -62,6 +62,9 @@ pub(crate) fn findings(call: &Call, disturbances: &[Disturbance]) -> Vec<Finding
 }
 
 fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
+    if call.calm && !matches!(call.end, End::Result { recorded: true, .. }) {
+        return Some(format!("{} when all was calm", call.end.word()));
+    }
     let any = |kinds: &[Kind]| kinds.iter().any(|kind| met.contains(kind));
     let explained = match &call.end {
         End::Result { recorded: false, .. } => any(&[Kind::Disk]),
@@ -73,7 +76,11 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
             ("run_interrupted", Some("engine")) => any(&AWAY),
             ("run_interrupted", Some("outside")) => any(&REMOVING),
             ("run_interrupted", Some("unknown")) => any(&REMOVING) || any(&AWAY),
-            ("engine_unavailable", _) => any(&AWAY) && call.answer["data"]["trouble"] != "wall_missing",
+            ("engine_unavailable", _) => match call.answer["data"]["trouble"].as_str() {
+                Some("wall_missing") => false,
+                Some("container_removed") => any(&REMOVING),
+                Some(_) | None => any(&AWAY),
+            },
             ("image_unavailable", _) => any(&[Kind::Images, Kind::Prune]),
             ("shutting_down", _) => any(&[Kind::Service]),
             ("queue_full", _) => true,

@@ -27,6 +27,8 @@ const MINUTES: f64 = 10.0;
 const CALM_BOUND: Duration = Duration::from_secs(200);
 /// Without disturbances, at the start: the images are fetched.
 const WARMING: Duration = Duration::from_secs(15);
+/// Between the last disturbance and the last calls, which all must be right: the engine is noticed, its walls are proved.
+const SETTLING: Duration = Duration::from_secs(5);
 const WEIGH_EVERY: Duration = Duration::from_secs(2);
 /// What is said and was not taken yet.
 const SAID: usize = 1024;
@@ -38,7 +40,7 @@ pub(crate) async fn soak(root: &Path) -> ExitCode {
     let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
     println!("{} minutes with {}, seed {seed}", minutes(), words.join(", "));
     let engine = Arc::new(Engine::start(root).await);
-    let service = Arc::new(Service::new(root, engine.url()).await);
+    let service = Arc::new(Service::new(root, engine.url()));
     service.start().await.expect("a service");
     let world = World { engine, service, book: Book::default() };
     let kept = File::create(target_folder().join("calls")).unwrap();
@@ -78,6 +80,7 @@ async fn go_on(world: &World, report: &mut Report, kinds: Vec<Kind>, seed: u64) 
                 Some(disturbing) => {
                     over.cancel();
                     disturbing.await.unwrap();
+                    sleep(SETTLING).await;
                     for client in &mut clients {
                         client.calm().await;
                     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use sandtray_core::paths::Paths;
 use sandtray_core::settings::Settings;
 use sandtray_tests::rig::serving_process;
+use sandtray_tests::small_disk::SmallDisk;
+use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
@@ -30,7 +32,8 @@ pub(crate) enum Stop {
 }
 
 pub(crate) struct Service {
-    home: PathBuf,
+    pub(crate) disk: SmallDisk,
+    home: TempDir,
     process: Mutex<Option<Child>>,
     /// Kibibytes: the most that any of its processes took.
     peak: std::sync::Mutex<u64>,
@@ -38,25 +41,22 @@ pub(crate) struct Service {
 
 impl Service {
     /// With its disk, and nothing on it but the settings.
-    pub(crate) async fn new(root: &Path, engine: String) -> Self {
-        let home = root.join("home");
-        std::fs::create_dir(&home).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={DISK_MB}m,mode=700"), "tmpfs"]).arg(&home);
-        assert!(mount.status().await.unwrap().success(), "a small disk for the service");
-        let paths = Paths::under(&home);
+    pub(crate) fn new(root: &Path, engine: String) -> Self {
+        let home = TempDir::new_in(root).unwrap();
+        let disk = SmallDisk::over(&home, DISK_MB);
+        let paths = Paths::under(home.path());
         paths.ensure().unwrap();
         let settings = Settings { engine: Some(engine), concurrency: Some(CONCURRENCY), ..Settings::default() };
         settings.save(&paths.settings_file()).unwrap();
-        Self { home, process: Mutex::new(None), peak: std::sync::Mutex::new(0) }
+        Self { disk, home, process: Mutex::new(None), peak: std::sync::Mutex::new(0) }
     }
 
     pub(crate) fn home(&self) -> &Path {
-        &self.home
+        self.home.path()
     }
 
     pub(crate) fn paths(&self) -> Paths {
-        Paths::under(&self.home)
+        Paths::under(self.home())
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -66,7 +66,7 @@ impl Service {
     /// Starts it; fails where it does not listen in time.
     pub(crate) async fn start(&self) -> Result<(), String> {
         let log = std::fs::File::options().create(true).append(true).open(target_folder().join("service.log")).unwrap();
-        let mut command = serving_process(&self.home);
+        let mut command = serving_process(self.home());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
         let mut process = command.spawn().unwrap();
         let since = Instant::now();
