@@ -148,7 +148,7 @@ function hash(seed) {
 const recent = (count) =>
   Array.from({ length: count }, (_, at) => {
     const noise = (salt) => hash(at * 31 + salt);
-    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : noise(15) > 0.985 ? 'interrupted' : 'ok';
+    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : noise(15) > 0.97 ? 'interrupted' : 'ok';
     const day = noise(1) ** 0.8;
     return {
       run_id: `made${at}`, at_ms: now - day * 86_000_000, language: 'python', status,

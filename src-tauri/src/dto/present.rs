@@ -255,6 +255,7 @@ mod tests {
             cpu: None,
             image: String::new(),
             limits: spec.limits,
+            recorded: true,
         })));
         assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
         assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));

@@ -197,14 +197,11 @@ const REFUSALS: Record<string, string> = {
   queue_full: 'Too many waiting',
   shutting_down: 'Shutting down',
   internal: 'Internal error',
-  interrupted: 'Cut off',
 };
 
 /** How a run in the history may have ended, each once: the verdicts, and what keeps a run from happening. */
 export const ENDINGS: string[] = [
-  ...new Set([
-    ...Object.keys(VERDICTS), 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
-  ]),
+  ...Object.keys(VERDICTS), 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
 ];
 
 export function verdictWord(status: string): string {

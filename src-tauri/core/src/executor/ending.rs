@@ -104,7 +104,10 @@ fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
         Some(_) if !channel.sealed => End::Verdict(Verdict::killed(Status::Failed)),
         // It said its last words, and they were lost on the way.
         Some(0) => End::CutOff(CutBy::Engine),
-        Some(_) => End::CutOff(CutBy::Unknown),
+        // From inside nothing can kill a PID 1 that is sealed.
+        Some(KILLED) => End::CutOff(CutBy::Unknown),
+        // It failed by itself; the program may have brought that about.
+        Some(_) => End::Verdict(Verdict::killed(Status::Failed)),
     }
 }
 
@@ -213,8 +216,7 @@ mod tests {
 
     #[test]
     fn without_an_event_the_cause_is_unknown_and_not_the_program() {
-        for (exit, events) in [(exit(137), DIED), (exit(137), NOTHING), (exit(2), DIED), (None, DIED), (None, NOTHING)]
-        {
+        for (exit, events) in [(exit(137), DIED), (exit(137), NOTHING), (None, DIED), (None, NOTHING)] {
             assert_eq!(decide(exit.as_ref(), events, SEALED), End::CutOff(CutBy::Unknown), "{exit:?} {events:?}");
         }
         assert_eq!(decide(None, NOTHING, OPEN), End::CutOff(CutBy::Unknown), "no program can remove its container");
@@ -233,5 +235,7 @@ mod tests {
                 assert_eq!(end, End::Verdict(Verdict::killed(Status::Failed)), "{code} {events:?}");
             }
         }
+        // Nor one that makes a sealed one fail.
+        assert_eq!(decide(exit(2).as_ref(), DIED, SEALED), End::Verdict(Verdict::killed(Status::Failed)));
     }
 }

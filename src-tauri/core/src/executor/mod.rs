@@ -304,9 +304,21 @@ impl<'a> Run<'a> {
             End::Verdict(verdict) => verdict,
             End::NotFed => return Err(Failed::Run(ending::not_fed())),
             End::CutOff(by) => {
-                let (run, limits) = (spec.id, spec.limits);
-                let cut =
-                    Interrupted { run, by, engine, wall, queued, stdout, stderr, memory_bytes, cpu, image, limits };
+                let (run, limits, recorded) = (spec.id, spec.limits, true);
+                let cut = Interrupted {
+                    run,
+                    by,
+                    engine,
+                    wall,
+                    queued,
+                    stdout,
+                    stderr,
+                    memory_bytes,
+                    cpu,
+                    image,
+                    limits,
+                    recorded,
+                };
                 return Err(Failed::Run(RunError::Interrupted(Box::new(cut))));
             }
         };

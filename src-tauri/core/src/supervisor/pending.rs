@@ -48,8 +48,11 @@ impl Pending {
         let Self { spec, client, asked, reply, hold, .. } = self;
         let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
         let recorded = recorder.record(record).await;
-        if let Ok(outcome) = &mut result {
-            outcome.recorded = recorded;
+        match &mut result {
+            Ok(outcome) => outcome.recorded = recorded,
+            Err(RunError::Interrupted(cut)) => cut.recorded = recorded,
+            // None of these happened.
+            Err(_) => {}
         }
         let answered = match &result {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },

@@ -211,7 +211,10 @@ impl Failure {
         match error {
             EngineError::NoImage => Self::NoImage,
             EngineError::NoContainer => Self::Lost,
-            error => Self::Run(run_error(&error, endpoint)),
+            error @ (EngineError::Unavailable(_)
+            | EngineError::DeclaresVolumes
+            | EngineError::Refused { .. }
+            | EngineError::Broken { .. }) => Self::Run(run_error(&error, endpoint)),
         }
     }
 
