@@ -2,7 +2,7 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-app build run demo test fuzz bench screenshots icons deb down clean
+.PHONY: help setup setup-app build run demo test fuzz soak bench screenshots icons deb down clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -29,6 +29,11 @@ test: setup-app ## every check and every test, on a real engine
 
 fuzz: setup ## a million inputs for each parser of what others send; SANDTRAY_FUZZ=N for another number
 	SANDTRAY_FUZZ=$${SANDTRAY_FUZZ:-1000000} cargo test --profile fuzz --locked -p sandtray-core --test fuzz -- --nocapture
+
+soak: setup ## ten minutes of calls while engine, containers, images, service and disk are disturbed; SANDTRAY_SOAK=N minutes
+	@tests/bench/up.sh
+	cargo build --locked -p sandtray -p sandtray-tests --bins
+	target/debug/soak
 
 bench: setup-app ## measure calls, the history and the app, all as they are shipped
 	@tests/bench/up.sh

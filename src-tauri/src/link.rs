@@ -84,9 +84,20 @@ pub struct ReturnedFile {
     pub base64: String,
 }
 
+/// The same of all files of a run: their names, and their bytes in base64.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReturnedFiles {
+    pub files: Vec<(String, String)>,
+}
+
 /// The name of [`ReturnedFile`]'s question, and of the page's command that leads to it.
 pub const RETURNED_FILE: &str = "returned_file";
 pub const SAVE_FILE: &str = "save_file";
+/// The same for [`ReturnedFiles`].
+pub const RETURNED_FILES: &str = "returned_files";
+pub const SAVE_ALL: &str = "save_all";
+/// The page's command that the window does by itself: to show a folder in which it has saved something.
+pub const OPEN_SAVED: &str = "open_saved";
 
 /// What the window is started as: a desktop knows by this name whose window it is.
 pub const NAME: &str = "sandtray-app";

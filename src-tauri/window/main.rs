@@ -11,7 +11,9 @@ mod guard;
 mod line;
 mod pace;
 mod page;
+mod places;
 mod save;
+mod save_all;
 mod stdio;
 
 use std::io::{self, IsTerminal};

@@ -4,18 +4,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandtray_app::dto::error::CommandError;
-use sandtray_app::link::{AskId, ChannelId, FromWindow, MAX_ASKED, MAX_REQUEST, RETURNED_FILE, SAVE_FILE};
+use sandtray_app::link::{
+    AskId, ChannelId, FromWindow, MAX_ASKED, MAX_REQUEST, OPEN_SAVED, RETURNED_FILE, RETURNED_FILES, SAVE_ALL,
+    SAVE_FILE,
+};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tauri::ipc::{Channel, Invoke, InvokeBody, InvokeResolver, InvokeResponseBody, JavaScriptChannelId};
-use tauri::{AppHandle, Webview, Wry};
+use tauri::{AppHandle, Manager, Webview, Wry};
 use tracing::{debug, warn};
 
-use crate::save;
+use crate::places::Places;
+use crate::{save, save_all};
 
 /// More than the page may watch at a time.
 const MAX_CHANNELS: usize = 256;
@@ -28,19 +32,32 @@ pub(crate) struct Page {
     last: AtomicU32,
     waiting: Mutex<HashMap<AskId, Waiting>>,
     channels: Mutex<HashMap<ChannelId, Channel<InvokeResponseBody>>>,
+    places: Arc<Places>,
 }
 
 struct Waiting {
     resolver: InvokeResolver<Wry>,
-    /// The owner wants this file of the answer saved.
-    save: Option<String>,
+    /// The owner wants what is answered saved.
+    save: Option<Save>,
     /// What the page opened for this question: of no use where it is refused.
     channel: Option<ChannelId>,
 }
 
+enum Save {
+    /// By the name that its program gave it.
+    One(String),
+    All,
+}
+
 impl Page {
     pub(crate) fn new(say: SyncSender<FromWindow>) -> Self {
-        Self { say, last: AtomicU32::new(0), waiting: Mutex::default(), channels: Mutex::default() }
+        Self {
+            say,
+            last: AtomicU32::new(0),
+            waiting: Mutex::default(),
+            channels: Mutex::default(),
+            places: Arc::default(),
+        }
     }
 
     pub(crate) fn say(&self, message: FromWindow) {
@@ -56,6 +73,10 @@ impl Page {
             resolver.reject(CommandError::new("invalid_params", "The window asked for it in another form."));
             return true;
         };
+        if message.command() == OPEN_SAVED {
+            self.places.open(message.webview_ref().app_handle(), arguments["place"].as_u64(), resolver);
+            return true;
+        }
         let channel = match self.open_channel(message.command(), arguments, message.webview_ref()) {
             Ok(channel) => channel,
             Err(refusal) => {
@@ -64,7 +85,8 @@ impl Page {
             }
         };
         let (command, save) = match message.command() {
-            SAVE_FILE => (RETURNED_FILE, arguments["name"].as_str().map(str::to_owned)),
+            SAVE_FILE => (RETURNED_FILE, arguments["name"].as_str().map(|name| Save::One(name.to_owned()))),
+            SAVE_ALL => (RETURNED_FILES, Some(Save::All)),
             command => (command, None),
         };
         match to_raw_value(&json!({ "command": command, "args": arguments })) {
@@ -134,7 +156,12 @@ impl Page {
             return;
         };
         match (answer, asker) {
-            (Ok(file), Waiting { resolver, save: Some(name), .. }) => save::ask(app, &file, &name, resolver),
+            (Ok(file), Waiting { resolver, save: Some(Save::One(name)), .. }) => {
+                save::ask(app, &file, &name, Arc::clone(&self.places), resolver);
+            }
+            (Ok(files), Waiting { resolver, save: Some(Save::All), .. }) => {
+                save_all::ask(app, &files, Arc::clone(&self.places), resolver);
+            }
             (Ok(value), Waiting { resolver, .. }) => resolver.resolve(json(value)),
             (Err(refusal), asker) => match serde_json::from_str::<Value>(refusal.get()) {
                 Ok(refusal) => self.refuse(asker, refusal),

@@ -1,12 +1,13 @@
 //! Saving a file that came back from a run: where to, the owner says in the system's own dialog.
 
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandtray_app::dto::error::CommandError;
+use sandtray_app::dto::saved::Saved;
 use sandtray_app::link::ReturnedFile;
 use sandtray_app::text::plain;
 use serde_json::value::RawValue;
@@ -15,6 +16,7 @@ use tauri::{AppHandle, Manager, Wry};
 use tauri_plugin_dialog::DialogExt;
 
 use crate::LABEL;
+use crate::places::Places;
 
 /// Most bytes of a suggested name. No folder takes more than 255, and a letter is up to four.
 const NAME_CHARS: usize = 60;
@@ -24,7 +26,7 @@ const NAMELESS: &str = "file";
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
 /// Asks where, and writes it there; the page hears whether the owner thought better of it.
-pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, resolver: InvokeResolver<Wry>) {
+pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, places: Arc<Places>, resolver: InvokeResolver<Wry>) {
     let bytes = match bytes(file) {
         Ok(bytes) => bytes,
         Err(failure) => return resolver.reject(failure),
@@ -35,23 +37,37 @@ pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, resolver: Invoke
         None => dialog,
     };
     dialog.save_file(move |chosen| {
-        let saved = chosen.map(|path| path.into_path().map_err(not_saved).and_then(|path| write(&path, &bytes)));
-        match saved {
-            None => resolver.resolve(false),
-            Some(Ok(())) => resolver.resolve(true),
-            Some(Err(failure)) => resolver.reject(failure),
-        }
+        let saved = chosen.map(|path| {
+            let path = path.into_path().map_err(|failure| not_saved(&failure.to_string()))?;
+            write(&path, &bytes)?;
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(saved(path.parent().unwrap_or(Path::new("/")), name, 1, &places))
+        });
+        answer(saved.transpose(), resolver);
     });
 }
 
+/// What was saved, or nothing where the owner thought better of it.
+pub(crate) fn answer(saved: Result<Option<Saved>, CommandError>, resolver: InvokeResolver<Wry>) {
+    match saved {
+        Ok(saved) => resolver.resolve(saved),
+        Err(failure) => resolver.reject(failure),
+    }
+}
+
+pub(crate) fn saved(folder: &Path, name: String, count: usize, places: &Places) -> Saved {
+    Saved { folder: folder.display().to_string(), name, count, place: places.keep(folder) }
+}
+
 fn bytes(file: &RawValue) -> Result<Vec<u8>, CommandError> {
-    let ReturnedFile { base64 } = serde_json::from_str(file.get()).map_err(not_saved)?;
-    STANDARD.decode(base64).map_err(not_saved)
+    let broken = || not_saved("it did not come whole");
+    let ReturnedFile { base64 } = serde_json::from_str(file.get()).map_err(|_| broken())?;
+    STANDARD.decode(base64).map_err(|_| broken())
 }
 
 /// A name for the dialog, made from the one that a program chose. It is its last part, limited to visible characters,
 /// without anything that hides a file, is an option to other programs, or has a meaning on another system.
-fn suggestion(name: &str) -> String {
+pub(crate) fn suggestion(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let (stem, ending) = match last.rsplit_once('.') {
         Some((stem, ending)) if ending.chars().count() < NAME_CHARS / 4 => (stem, format!(".{ending}")),
@@ -77,10 +93,11 @@ fn is_device(name: &str) -> bool {
 /// Writes the file whole or not at all: first beside its place, then into it. An existing link is replaced, and not
 /// followed.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
-    beside(path, bytes).map_err(not_saved)
+    beside(path, bytes, true).map_err(|failure| not_saved(&plainly(&failure)))
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// `replace`: what is there already goes. Otherwise it stays, and nothing is written.
+pub(crate) fn beside(path: &Path, bytes: &[u8], replace: bool) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::Builder::new();
     // With the rights of any file that the owner makes: the owner's umask decides what others may do.
@@ -91,12 +108,33 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = draft.prefix(".saving-").tempfile_in(folder)?;
     draft.write_all(bytes)?;
     draft.as_file().sync_all()?;
-    draft.persist(path).map_err(|failure| failure.error)?;
-    Ok(())
+    let kept = if replace { draft.persist(path) } else { draft.persist_noclobber(path) };
+    kept.map(drop).map_err(|failure| failure.error)
 }
 
-fn not_saved(why: impl Display) -> CommandError {
+fn not_saved(why: &str) -> CommandError {
     CommandError::new("not_saved", format!("The file was not saved: {why}."))
+}
+
+/// Why the disk refused, for a person who does not know the system's own words.
+pub(crate) fn plainly(failure: &io::Error) -> String {
+    match failure.kind() {
+        ErrorKind::NotFound => "the folder is not there".into(),
+        ErrorKind::PermissionDenied => "you may not write in that folder".into(),
+        ErrorKind::ReadOnlyFilesystem => "that disk can only be read".into(),
+        ErrorKind::StorageFull => "the disk is full".into(),
+        ErrorKind::QuotaExceeded => "your share of the disk is used up".into(),
+        ErrorKind::FileTooLarge => "that disk takes no file so large".into(),
+        ErrorKind::AlreadyExists => "a file of that name is there already".into(),
+        ErrorKind::IsADirectory => "a folder of that name is there already".into(),
+        ErrorKind::NotADirectory => "a file is in the place of its folder".into(),
+        ErrorKind::InvalidFilename => "that folder takes no such name".into(),
+        _ => {
+            // The sentence, without the number that the system has for it.
+            let said = failure.to_string();
+            said.split(" (os error").next().unwrap_or_default().to_owned()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -167,8 +205,15 @@ mod tests {
     fn what_cannot_be_saved_says_why() {
         let folder = tempfile::tempdir().unwrap();
         let error = write(&folder.path().join("no such folder/a.txt"), b"x").unwrap_err();
-        assert_eq!(error.code, "not_saved");
-        assert!(error.message.starts_with("The file was not saved: "), "{}", error.message);
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            ("not_saved", "The file was not saved: the folder is not there.")
+        );
+        fs::create_dir(folder.path().join("taken")).unwrap();
+        let error = write(&folder.path().join("taken"), b"x").unwrap_err();
+        assert_eq!(error.message, "The file was not saved: a folder of that name is there already.");
+        let other = plainly(&io::Error::from_raw_os_error(5));
+        assert!(!other.is_empty() && !other.contains("os error"), "{other}");
         let broken = RawValue::from_string(r#"{"base64":"?"}"#.into()).unwrap();
         assert_eq!(super::bytes(&broken).unwrap_err().code, "not_saved");
     }

@@ -292,6 +292,7 @@ fn interrupted(spec: &RunSpec, stdout: Captured) -> Interrupted {
         cpu: None,
         image: "scripted".into(),
         limits: spec.limits,
+        recorded: true,
     }
 }
 

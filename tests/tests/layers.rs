@@ -45,8 +45,8 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "supervisor",
         &[
-            "budget", "engine", "error", "event", "executor", "janitor", "language", "leases", "pool", "queue", "run",
-            "settings", "tap", "title",
+            "budget", "engine", "error", "event", "executor", "janitor", "language", "lease", "leases", "pool",
+            "queue", "run", "settings", "tap", "title",
         ],
     ),
     ("owner", &["engine", "history", "settings", "supervisor"]),

@@ -17,7 +17,7 @@ export async function launch() {
   });
 }
 
-export async function open(browser, url, fixture, { width = 960, height = 640, dark = false, text = 1, still = true } = {}) {
+export async function open(browser, url, fixture, { width = 960, height = 640, dark = false, text = 1, still = true, settle = 250, patience } = {}) {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme: dark ? 'dark' : 'light',
@@ -38,8 +38,13 @@ export async function open(browser, url, fixture, { width = 960, height = 640, d
   // As a person's setting of twice the text size arrives: at the root.
   if (text !== 1) await page.evaluate((size) => (document.documentElement.style.fontSize = `${size}%`), 87.5 * text);
   if (place || run) await page.evaluate(([to, id]) => window.__mock.emit('navigate', { page: to, run_id: id ?? null }), [place, run]);
-  await page.waitForTimeout(150);
-  if (act) await act(page);
-  await page.waitForTimeout(250);
+  await page.waitForTimeout(Math.min(150, settle));
+  if (patience !== undefined) page.setDefaultTimeout(patience);
+  // Where nothing waits for long, what cannot be pressed is a fault like any other.
+  if (act) await act(page).catch((error) => {
+    if (patience === undefined) throw error;
+    page.faults.push(String(error).split('\n', 1)[0]);
+  });
+  await page.waitForTimeout(settle);
   return page;
 }

@@ -148,7 +148,7 @@ function hash(seed) {
 const recent = (count) =>
   Array.from({ length: count }, (_, at) => {
     const noise = (salt) => hash(at * 31 + salt);
-    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : noise(15) > 0.985 ? 'interrupted' : 'ok';
+    const status = noise(3) > 0.94 ? 'failed' : noise(5) > 0.975 ? 'timeout' : noise(7) > 0.985 ? 'out_of_memory' : noise(9) > 0.99 ? 'cancelled' : noise(11) > 0.992 ? 'output_limit' : noise(13) > 0.993 ? 'engine_unavailable' : noise(15) > 0.97 ? 'interrupted' : 'ok';
     const day = noise(1) ** 0.8;
     return {
       run_id: `made${at}`, at_ms: now - day * 86_000_000, language: 'python', status,
@@ -156,13 +156,21 @@ const recent = (count) =>
     };
   });
 
+const request = {
+  client_pid: 4312, client_program: '/opt/agents/desktop', code: piece(CODE), code_bytes: 412, limits: row.limits, overflow: 'kill',
+  inputs: [
+    { name: null, size: 42, kept: true, preview: { kind: 'text', cut: false, text: 'EUR\nwithout the returns of last month\n' } },
+    { name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: true, text: `date,region,amount\n${Array.from({ length: 40 }, (_, day) => `2026-0${1 + (day % 3)}-${String(1 + day % 28).padStart(2, '0')},north,${(410 + 37 * (day % 11)).toFixed(2)}`).join('\n')}\n20` } },
+    { name: 'logo.png', size: 9_120, kept: true, preview: { kind: 'picture' } },
+  ],
+};
 const agents = [
   { name: 'claude-desktop', program: 'claude', pid: 4312, first_ms: now - 9 * 86_400_000, last_ms: now - 2000, runs: 1022, connected: true },
   { name: 'research-agent', program: 'python3.11', pid: null, first_ms: now - 2 * 86_400_000, last_ms: now - 190_000, runs: 261, connected: false },
   { name: 'claude-desktop', program: 'node', pid: null, first_ms: now - 3_600_000, last_ms: now - 3_500_000, runs: 1, connected: false },
   { name: 'sandtray status', program: 'sandtray', pid: null, first_ms: now - 86_400_000, last_ms: now - 7_200_000, runs: 0, connected: false },
 ];
-const base = { now, row, rows: [], total: 0, recent: [], snapshot, settings, body };
+const base = { now, row, request, rows: [], total: 0, recent: [], snapshot, settings, body };
 const busy = { ...base, agents, total: 1284, recent: recent(128) };
 const trouble = (engine) => ({ ...snapshot, warm: undefined, images: allOf({ state: 'unknown' }), engine });
 // Where another program is the service, this one knows nothing else.
@@ -186,6 +194,8 @@ export function states(png) {
     overview: busy,
     'image-pinned': { ...busy, snapshot: { ...snapshot, images: withImages({ python: { ...here.python, image: `python:3.12-slim@${here.python.digest}`, pinned: true } }) } },
     'turned-on': { ...busy, snapshot: { ...snapshot, turned_on_ms: now - 240_000 } },
+    'overview-running': { ...busy, snapshot: { ...snapshot, running, queued } },
+    'first-day': { ...busy, total: 22, recent: recent(22).map((run, at) => ({ ...run, at_ms: now - 3_900_000 + at * 150_000 })) },
     'overview-foot': { ...busy, act: async (page) => page.locator('main').evaluate((main) => main.scrollTo(0, 9999)) },
     'no-engine': { ...busy, snapshot: trouble(said.absent) },
     'not-running': { ...busy, snapshot: trouble(said.not_running) },
@@ -203,6 +213,11 @@ export function states(png) {
     },
     'pull-failed': { ...busy, snapshot: { ...snapshot, images: withImages({ javascript: said.pull_failed }) } },
     'live-runs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1' },
+    'live-code': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Code' }).click() },
+    'live-inputs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
+    'live-details': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
+    'waiting-run': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'wait1' },
+    'run-inputs': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
     'waiting-runs': { ...withRuns, snapshot: fetching, open: 'runs', run: 'wait2' },
     'starting-run': { ...withRuns, snapshot: { ...snapshot, running: [{ ...running[0], waiting: { why: 'starting' } }] }, open: 'runs', run: 'live1' },
     'run-again-off': {
@@ -270,4 +285,4 @@ export function states(png) {
   };
 }
 
-export const parts = { base, busy, snapshot, settings, row, body, running, fetching, live, piece, said };
+export const parts = { base, busy, snapshot, settings, row, body, running, queued, fetching, live, piece, said };

@@ -35,7 +35,7 @@ export function mock(fixture) {
     const seconds = status === 'timeout' ? 60 : Math.round((0.02 + ((at * 7919) % 997) / (at % 9 === 0 ? 90 : 2400)) * 1000) / 1000;
     return {
       ...fixture.row, run_id: `made${at}`, at_ms: fixture.now - 40_000 - (at + 9) * 47_000, status, seconds,
-      client: pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: pick(LABELS, at),
+      client: fixture.stranger ?? pick(CLIENTS, at * 5 + (at >> 2)), language: pick(LANGUAGES, at * 3), label: fixture.stranger ?? pick(LABELS, at),
       exit_code: { ok: 0, failed: 1 }[status] ?? 137,
     };
   };
@@ -69,6 +69,10 @@ export function mock(fixture) {
       watches.set(last, { runId: args.runId, channel });
       for (const event of fixture.live?.[args.runId] ?? []) send(channel, event);
       return last;
+    },
+    live_request({ runId }) {
+      if (![...state.snapshot.running, ...state.snapshot.queued].some((run) => run.run_id === runId)) throw { code: 'no_such_run', message: 'That run is gone.', faults: [] };
+      return fixture.requests?.[runId] ?? fixture.request;
     },
     unwatch_run: ({ watch }) => void watches.delete(watch),
     settings: () => state.settings,
@@ -105,7 +109,8 @@ export function mock(fixture) {
       return 'tried';
     },
     run_again: () => 'made0',
-    save_file: () => true,
+    save_file: ({ name }) => ({ folder: '/home/ada/Downloads', name: name.split('/').pop(), count: 1, place: 1 }),
+    save_all: () => ({ folder: '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
   };
 
   window.__TAURI_EVENT_PLUGIN_INTERNALS__ = { unregisterListener: (event) => listeners.delete(event) };

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 import { launch, open } from './browser.mjs';
 import { states } from './fixtures.mjs';
+import { spilled } from './judge.mjs';
 import { serve } from './serve.mjs';
 import { trials } from './trials.mjs';
 
@@ -51,17 +52,6 @@ async function shoot() {
     }
     console.log(state);
   }
-}
-
-/** Text that is wider than its box, where nothing says so with an ellipsis or a scroll bar. Runs in the page. */
-function spilled() {
-  return [...document.querySelectorAll('body *')]
-    .filter((node) => node instanceof HTMLElement && node.clientWidth > 1 && node.scrollWidth > node.clientWidth + 1)
-    .filter((node) => {
-      const style = getComputedStyle(node);
-      return style.visibility === 'visible' && style.textOverflow !== 'ellipsis' && !['auto', 'scroll'].includes(style.overflowX);
-    })
-    .map((node) => `spills over: ${node.tagName}.${node.className} "${node.textContent.trim().slice(0, 60)}" ${node.scrollWidth} > ${node.clientWidth}`);
 }
 
 /** A chart as a program might have drawn it. */

@@ -5,6 +5,9 @@ import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
 import { parts, states } from './fixtures.mjs';
 import { controls, tools } from './reach.mjs';
+import { rates } from './rates.mjs';
+import { runTrials } from './runs.mjs';
+import { strangers } from './strangers.mjs';
 import { agentTrials } from './trials-agents.mjs';
 
 const { base, busy, snapshot, row, body, running, fetching, live, piece, said } = parts;
@@ -32,6 +35,7 @@ const hostileBody = {
 };
 
 const list = {
+  ...runTrials,
   ...agentTrials,
 
   async 'hostile text does nothing anywhere'({ start }) {
@@ -66,6 +70,15 @@ const list = {
     }));
     assert.deepEqual(found, { hit: undefined, title: 'Sandtray', elements: 0 });
     return page;
+  },
+
+  async 'text of strangers moves and hides no control, in any page and state'({ start, browser, url }) {
+    await strangers({ browser, url, png: await picture() });
+    return start(base);
+  },
+
+  async 'ten programs that print a thousand lines a second each are followed, and leave a reader alone'({ start }) {
+    return rates({ start });
   },
 
   async 'a line of ten megabytes and a million lines leave the window quick'({ start }) {
@@ -178,7 +191,7 @@ const list = {
       assert.ok(focus.ring, `focus on ${focus.name} is seen`);
       seen.add(focus.name);
     }
-    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Pull Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
+    for (const name of ['Overview', 'Run code in isolation', 'Remove Python', 'Prepare Go now', 'Download Rust', 'All runs']) assert.ok(seen.has(name), `${name} is reached`);
     return page;
   },
 
@@ -201,8 +214,8 @@ const list = {
         seen.add(focus.at);
       }
       // Of tabs and choices only the chosen one is in the way of Tab; arrows reach the others.
-      const others = ['Code', 'Inputs', 'Inputs (1)', 'Inputs (2)', 'Files', 'Files (4)', 'Details', 'Output', 'Python', 'Node', 'Command line'];
-      const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name));
+      const others = ['Code', 'Inputs', 'Files', 'Details', 'Output', 'Python', 'Node', 'Command line'];
+      const missed = names.filter((name, at) => !seen.has(at) && !others.includes(name.replace(/ \(\d+\)$/, '')));
       assert.deepEqual(missed, [], `${state}: reached by Tab`);
     }
     return page;
@@ -418,12 +431,12 @@ const list = {
     await page.getByRole('alert').getByText('Running code was turned on at').waitFor();
     await page.getByRole('alert').getByRole('button', { name: 'Close this note' }).click();
     assert.equal((await calls(page, 'saw_turned_on')).length, 1);
-    await page.getByRole('button', { name: 'Pin Python to this version' }).click();
+    await page.getByRole('button', { name: 'Keep this version of Python' }).click();
     await page.evaluate(() => {
       const images = window.__mock.state().snapshot.images.map((image) => (image.language === 'python' ? { ...image, pinned: true } : image));
       window.__mock.snapshot({ images });
     });
-    await page.getByRole('button', { name: 'Unpin Python' }).click();
+    await page.getByRole('button', { name: 'Allow newer versions of Python' }).click();
     assert.deepEqual(await calls(page, 'pin_image'), [{ language: 'python', pinned: true }, { language: 'python', pinned: false }]);
     return page;
   },
@@ -510,7 +523,7 @@ const list = {
     const from = await page.evaluate(() => new Date(2026, 2, 12).getTime());
     await page.waitForFunction((at) => window.__mock.calls.some(({ command, args }) => command === 'history_page' && args.filter.from_ms === at), from);
     assert.equal(await day.evaluate((select) => select.selectedOptions[0].textContent), 'A date');
-    const verdicts = await page.getByLabel('Filter by verdict').evaluate((select) => [...select.options].map((option) => option.value));
+    const verdicts = await page.getByLabel('Filter by result').evaluate((select) => [...select.options].map((option) => option.value));
     for (const status of ['ok', 'cancelled', 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal']) assert.ok(verdicts.includes(status), status);
     await page.getByRole('button', { name: 'Clear' }).click();
     assert.equal((await asked()).from_ms, undefined);
@@ -578,7 +591,7 @@ export async function trials(browser, url, names, draw) {
       return page;
     };
     try {
-      const page = await trial({ start });
+      const page = await trial({ start, browser, url });
       assert.deepEqual(page.faults, [], 'no error, no refusal by the content security policy');
       passed += 1;
       console.log(`ok    ${name}`);

@@ -99,6 +99,7 @@ pub struct Client {
 
 /// What to do with a stream that passes its cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
     /// End the run with the verdict `output_limit`.

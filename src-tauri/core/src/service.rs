@@ -108,7 +108,14 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     let at_once = Arc::new(move || at_once(&of_batches.borrow()));
     let limits = Arc::new(move || settings_watch.borrow().limits());
     let visitors = Visitors::default();
-    let door = Door { supervisor: supervisor.clone(), limits, at_once, history: opened.history.clone(), budget, visitors: visitors.clone() };
+    let door = Door {
+        supervisor: supervisor.clone(),
+        limits,
+        at_once,
+        history: opened.history.clone(),
+        budget,
+        visitors: visitors.clone(),
+    };
     let socket = listener.path().to_owned();
     let serving = ipc::serve(listener, door);
     Ok(Service {

@@ -52,9 +52,9 @@ async fn prove(
     let mut tries = 1;
     let outcome = loop {
         match probe(engine, image, leases, &spec).await? {
-            Some(outcome) => break outcome,
-            None if tries < TRIES => tries += 1,
-            None => return Err(Unproved::Failed(RunError::ContainerRemoved)),
+            Ok(outcome) => break outcome,
+            Err(_) if tries < TRIES => tries += 1,
+            Err(error) => return Err(Unproved::Failed(error)),
         }
     };
     if matches!(outcome.status, Status::Timeout | Status::OutOfMemory) {
@@ -75,16 +75,16 @@ async fn prove(
     }
 }
 
-/// `None` where somebody ended its container: that says nothing of the walls.
+/// An error inside where its container was lost: that says nothing of the walls, and another one will do as well.
 async fn probe(
     engine: &Arc<dyn Engine>,
     image: &ImageInfo,
     leases: &Leases,
     spec: &RunSpec,
-) -> Result<Option<Outcome>, Unproved> {
+) -> Result<Result<Outcome, RunError>, Unproved> {
     let lease = match leases.make(engine, image, spec).await {
         Ok(lease) => lease,
-        Err(EngineError::NoContainer) => return Ok(None),
+        Err(EngineError::NoContainer) => return Ok(Err(RunError::ContainerRemoved)),
         Err(EngineError::NoImage) => return Err(Unproved::NoImage),
         Err(EngineError::Refused { message, .. }) => {
             let why = format!("it refuses to set them all up ({})", shortened(&message));
@@ -95,12 +95,13 @@ async fn probe(
     let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
     let (mut progress, cancel) = (Progress::default(), Cancel::default());
     match executor::execute(lease, spec, image.id.clone(), asked, &mut progress, &cancel).await {
-        Ok(outcome) => Ok(Some(outcome)),
+        Ok(outcome) => Ok(Ok(outcome)),
         Err(Failed::Run(RunError::Interrupted(cut))) if cut.by == CutBy::Engine => {
             let endpoint = engine.endpoint().clone();
             Err(Unproved::Failed(RunError::Engine(EngineTrouble::NotAnswering { endpoint })))
         }
-        Err(Failed::Lost | Failed::Run(RunError::Interrupted(_))) => Ok(None),
+        Err(Failed::Lost(error)) => Ok(Err(error)),
+        Err(Failed::Run(RunError::Interrupted(_))) => Ok(Err(RunError::ContainerRemoved)),
         Err(Failed::Run(error)) => Err(Unproved::Failed(error)),
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use sandtray_core::error::RunError;
-use sandtray_core::history::{self as core, Cursor, FileIn, MAX_PAGE, RunRecord, RunRow, Side};
+use sandtray_core::history::{self as core, Cursor, FileIn, FileOut, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
 use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
 use sandtray_core::run::{Limits, Overflow, RunId, Status};
@@ -22,7 +22,7 @@ use crate::dto::error::CommandError;
 use crate::dto::history::{self as view, HistoryFilter, HistoryPage, RecentRun};
 use crate::dto::picture::PictureView;
 use crate::dto::{detail, present};
-use crate::link::ReturnedFile;
+use crate::link::{ReturnedFile, ReturnedFiles};
 use crate::thumbnail::Want;
 
 /// Of a run whose program was given up for want of disk.
@@ -97,6 +97,13 @@ pub(super) async fn returned_file(app: &App, run: &str, side: Side) -> Answer<Re
     let here = app.desk.here()?;
     let bytes = kept(&here, run_id(run)?, side).await?;
     Ok(ReturnedFile { base64: STANDARD.encode(&bytes) })
+}
+
+/// The same of all that came back from the run.
+pub(super) async fn returned_files(app: &App, run: &str) -> Answer<ReturnedFiles> {
+    let files = record(&app.desk.here()?, run_id(run)?).await?.body.unwrap_or_default().files_out;
+    let files = files.into_iter().map(|FileOut { name, bytes }| (name, STANDARD.encode(&bytes))).collect();
+    Ok(ReturnedFiles { files })
 }
 
 pub(super) async fn history_picture(app: &App, run: &str, side: Side, pixels: bool) -> Answer<PictureView> {

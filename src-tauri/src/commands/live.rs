@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Answer, run_id};
 use crate::app::App;
+use crate::dto::detail;
 use crate::dto::error::CommandError;
-use crate::dto::live::LiveEvent;
+use crate::dto::live::{LiveEvent, LiveRequest};
 use crate::picture::COALESCE;
 use crate::views::WatchId;
 use crate::window::Channel;
@@ -42,6 +43,12 @@ pub(super) async fn watch_run(app: &App, run: &str, channel: Channel) -> Answer<
         channel.end().await;
     });
     Ok(id)
+}
+
+/// Its code and its inputs: they are in memory for as long as it is not over.
+pub(super) async fn live_request(app: &App, run: &str) -> Answer<LiveRequest> {
+    let request = app.desk.here()?.supervisor.request(run_id(run)?).await;
+    request.map(detail::request).ok_or_else(CommandError::no_such_run)
 }
 
 pub(super) fn unwatch_run(app: &App, watch: WatchId) {

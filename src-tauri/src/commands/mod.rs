@@ -66,6 +66,9 @@ pub(crate) enum Request {
     UnwatchRun {
         watch: WatchId,
     },
+    LiveRequest {
+        run_id: String,
+    },
     HistoryPage {
         filter: HistoryFilter,
     },
@@ -98,6 +101,10 @@ pub(crate) enum Request {
         name: String,
         #[serde(default)]
         side: FileSide,
+    },
+    /// The same of all files of a run: see [`crate::link::ReturnedFiles`].
+    ReturnedFiles {
+        run_id: String,
     },
     Agents {},
     /// Hello world in this language; what comes of it is told on the channel.
@@ -147,6 +154,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
             live::unwatch_run(app, watch);
             written(())
         }
+        Request::LiveRequest { run_id } => written(live::live_request(app, &run_id).await?),
         Request::HistoryPage { filter } => written(history::history_page(app, filter).await?),
         Request::HistoryRun { run_id } => written(history::history_run(app, &run_id).await?),
         Request::HistoryRecent { since_ms, max } => written(history::history_recent(app, since_ms, max).await?),
@@ -160,6 +168,7 @@ pub(crate) async fn answer(app: &Arc<App>, page: &Page, request: &RawValue) -> A
         Request::ReturnedFile { run_id, name, side } => {
             written(history::returned_file(app, &run_id, side.named(&name)).await?)
         }
+        Request::ReturnedFiles { run_id } => written(history::returned_files(app, &run_id).await?),
         Request::Agents {} => written(agents::agents(app).await?),
         Request::TryIt { language, channel } => written(agents::try_it(app, language, page.channel(channel)).await?),
         Request::CopyText { text } => written(clipboard::copy(app, text).await?),
@@ -192,7 +201,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::link::{RETURNED_FILE, SAVE_FILE};
+    use crate::link::{OPEN_SAVED, RETURNED_FILE, RETURNED_FILES, SAVE_ALL, SAVE_FILE};
 
     /// What serde says that it would have understood.
     fn known() -> BTreeSet<String> {
@@ -207,8 +216,11 @@ mod tests {
         let permissions = capability["permissions"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
         let mut allowed: BTreeSet<String> =
             permissions.filter_map(|text| text.strip_prefix("allow-")).map(|name| name.replace('-', "_")).collect();
-        // The window takes this one apart: it asks where, and for the file.
+        // The window takes these apart: it asks where, and for the files.
         assert!(allowed.remove(SAVE_FILE) && allowed.insert(RETURNED_FILE.to_owned()));
+        assert!(allowed.remove(SAVE_ALL) && allowed.insert(RETURNED_FILES.to_owned()));
+        // It knows where it has saved something.
+        assert!(allowed.remove(OPEN_SAVED));
         assert_eq!(known(), allowed);
     }
 

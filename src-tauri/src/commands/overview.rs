@@ -54,9 +54,11 @@ async fn tell_said(mut said: Receiver<WindowEvent>, channel: &Channel, over: &Ca
             () = over.cancelled() => return,
         };
         match event {
-            Ok(event) => if channel.send(&event).await.is_err() {
-                return;
-            },
+            Ok(event) => {
+                if channel.send(&event).await.is_err() {
+                    return;
+                }
+            }
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }

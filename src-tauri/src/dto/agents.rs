@@ -82,7 +82,9 @@ pub fn agents(visitors: Vec<Visitor>, figures: Vec<ClientFigure>) -> Vec<AgentVi
     }
     let mut agents: Vec<AgentView> = known.into_values().filter(|agent| !agent.is_own()).collect();
     agents.sort_by(|a, b| {
-        (b.connected, b.last_ms).cmp(&(a.connected, a.last_ms)).then_with(|| (&a.name, &a.program).cmp(&(&b.name, &b.program)))
+        (b.connected, b.last_ms)
+            .cmp(&(a.connected, a.last_ms))
+            .then_with(|| (&a.name, &a.program).cmp(&(&b.name, &b.program)))
     });
     agents.truncate(MAX_AGENTS);
     agents

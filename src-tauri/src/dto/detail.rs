@@ -5,8 +5,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use sandtray_core::history::{self, FileOut};
+use sandtray_core::run::RunSpec;
+use sandtray_core::supervisor::Request;
 
 use super::history::{FileView, InputView, Piece, Preview, RunBody, RunRecord};
+use super::live::LiveRequest;
 use super::present;
 use crate::thumbnail::Kind;
 
@@ -19,6 +22,32 @@ pub fn detail(record: history::RunRecord, not_again: Option<String>) -> RunRecor
     let history::RunRecord { row, body } = record;
     let stdin_bytes = row.stdin_bytes;
     RunRecord { run: present::row(row), body: body.map(|body| self::body(body, stdin_bytes)), not_again }
+}
+
+/// The same look at a run that is not over yet.
+pub fn request(Request { spec, client }: Request) -> LiveRequest {
+    let mut room = MAX_PREVIEWS;
+    LiveRequest {
+        client_pid: client.pid,
+        client_program: client.program,
+        code: piece(&spec.code),
+        code_bytes: spec.code.len() as u64,
+        inputs: given(&spec, &mut room),
+        limits: present::limits(&spec.limits),
+        overflow: spec.overflow,
+    }
+}
+
+fn given(spec: &RunSpec, room: &mut usize) -> Vec<InputView> {
+    let mut input = |name: Option<&str>, bytes: &[u8]| InputView {
+        name: name.map(str::to_owned),
+        size: bytes.len() as u64,
+        kept: true,
+        preview: fitting(name.unwrap_or_default(), bytes, room),
+    };
+    let stdin = (!spec.stdin.is_empty()).then(|| input(None, &spec.stdin));
+    let files = spec.files.iter().map(|file| input(Some(file.name.as_str()), &file.bytes));
+    stdin.into_iter().chain(files).collect()
 }
 
 fn body(body: history::Body, stdin_bytes: u64) -> RunBody {
@@ -120,6 +149,13 @@ impl Utf8Verdict for Result<&str, std::str::Utf8Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use sandtray_core::language::Language;
+    use sandtray_core::name::FileName;
+    use sandtray_core::run::{Client, ClientId, InputFile, Overflow, RunId, RunSpec};
+    use sandtray_core::settings::Settings;
+
     use super::*;
     use sandtray_core::history::FileIn;
 
@@ -170,6 +206,33 @@ mod tests {
         let body = history::Body { code, stdin, stdout, stderr, files_in, files_out, ..history::Body::default() };
         let body = super::body(body, 1);
         let length = serde_json::to_vec(&body).unwrap().len();
+        assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
+    }
+
+    /// A request is one frame of its client's: its bytes are far fewer than a run's page may have.
+    #[test]
+    fn a_request_of_a_live_run_is_shown_within_the_same_bounds() {
+        let worst = vec![1; MAX_PIECE + 1];
+        let files = (0..64)
+            .map(|n| InputFile { name: FileName::parse(&format!("{n}.txt")).unwrap(), bytes: worst.clone().into() });
+        let spec = RunSpec {
+            id: RunId::generate(),
+            language: Language::Python,
+            code: worst.clone().into(),
+            files: files.collect(),
+            stdin: worst.clone().into(),
+            limits: Settings::default().limits(),
+            overflow: Overflow::Truncate,
+            label: None,
+        };
+        let client = Client { id: ClientId(7), name: "agent".into(), pid: Some(12), program: Some("node".into()) };
+        let shown = request(Request { spec: Arc::new(spec), client });
+        assert!(shown.code.cut && shown.code_bytes == (1 << 20 | 1));
+        let (stdin, last) = (&shown.inputs[0], &shown.inputs[64]);
+        assert_eq!((stdin.name.as_deref(), stdin.size, stdin.kept), (None, 1 << 20 | 1, true));
+        assert_eq!((last.name.as_deref(), last.size), (Some("63.txt"), 1 << 20 | 1));
+        assert_eq!((shown.client_pid, shown.client_program.as_deref()), (Some(12), Some("node")));
+        let length = serde_json::to_vec(&shown).unwrap().len();
         assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
     }
 

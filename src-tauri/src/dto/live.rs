@@ -1,7 +1,9 @@
 //! One live run while somebody looks at it.
 
-use sandtray_core::run::Stream;
+use sandtray_core::run::{Overflow, Stream};
 use serde::Serialize;
+
+use super::history::{InputView, Piece, RunLimits};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -25,4 +27,18 @@ pub enum LiveEvent {
     },
     /// Nothing follows.
     Ended,
+}
+
+/// What a run that waits or runs was asked to do. Hostile text, all of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LiveRequest {
+    pub client_pid: Option<u32>,
+    pub client_program: Option<String>,
+    pub code: Piece,
+    pub code_bytes: u64,
+    /// Standard input first, if there is any.
+    pub inputs: Vec<InputView>,
+    pub limits: RunLimits,
+    pub overflow: Overflow,
 }

@@ -8,6 +8,7 @@ pub mod history;
 pub mod live;
 pub mod picture;
 pub mod present;
+pub mod saved;
 pub mod snapshot;
 pub mod trouble;
 

@@ -149,7 +149,7 @@ pub fn row(row: history::RunRow) -> RunRow {
     }
 }
 
-fn limits(limits: &Limits) -> RunLimits {
+pub(super) fn limits(limits: &Limits) -> RunLimits {
     RunLimits {
         seconds: limits.wall().as_secs_f64(),
         memory_bytes: limits.memory_bytes,
@@ -257,6 +257,7 @@ mod tests {
             cpu: None,
             image: String::new(),
             limits: spec.limits,
+            recorded: true,
         })));
         assert_eq!((cut.status.as_str(), cut.ended_by.as_deref(), cut.error), ("interrupted", Some("engine"), None));
         assert_eq!(cut.cut_off.as_deref(), Some("Cut off after 3.7 s: Docker went away."));

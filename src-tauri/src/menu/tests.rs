@@ -108,7 +108,8 @@ fn what_runs_is_named_and_can_be_stopped() {
         ],
     );
     assert_eq!(icon(&snapshot), Icon::Running);
-    let opens = Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude (the program node), 12 s".into() };
+    let opens =
+        Item::Action { does: Action::OpenRun("1".into()), text: "Python for claude (the program node), 12 s".into() };
     assert_eq!(menu(&snapshot, NOW)[3], opens);
 }
 
@@ -140,7 +141,13 @@ fn what_waits_says_for_what_and_says_it_once() {
 #[test]
 fn a_run_without_a_container_yet_is_starting() {
     let starting = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting)], ..here(true) };
-    let lines = ["1 starting", "[x] Run code in isolation", "---", "[Python for claude (the program node), starting]", "[Stop all]"];
+    let lines = [
+        "1 starting",
+        "[x] Run code in isolation",
+        "---",
+        "[Python for claude (the program node), starting]",
+        "[Stop all]",
+    ];
     assert_menu(&starting, &lines);
     let both = OwnerSnapshot { running: vec![waiting("1", Waiting::Starting), run("2", "claude", 3)], ..here(true) };
     assert_eq!(words(&both), "2 running");
@@ -150,7 +157,10 @@ fn a_run_without_a_container_yet_is_starting() {
 fn a_crowd_is_counted() {
     let running = (0..11).map(|run| self::run(&run.to_string(), "x", 0)).collect();
     let lines = read(&OwnerSnapshot { running, ..here(true) });
-    assert_eq!(lines.iter().filter(|line| line.as_str() == "[Python for x (the program node), 0 s]").count(), SHOWN_RUNS);
+    assert_eq!(
+        lines.iter().filter(|line| line.as_str() == "[Python for x (the program node), 0 s]").count(),
+        SHOWN_RUNS
+    );
     assert!(lines.contains(&"[3 more]".to_owned()), "{lines:?}");
 }
 

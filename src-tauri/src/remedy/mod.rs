@@ -23,7 +23,8 @@ const MAX_HOST: usize = 200;
 
 pub(crate) fn view(trouble: &EngineTrouble, system: System) -> TroubleView {
     let endpoint = trouble.endpoint();
-    let (kind, text, steps) = match trouble {
+    let named = endpoint.and_then(named);
+    let (kind, text, mut steps) = match trouble {
         EngineTrouble::Absent { .. } => (TroubleKind::Absent, absent(), install(system)),
         EngineTrouble::NotRunning { endpoint } => {
             (TroubleKind::NotRunning, not_running(endpoint), start(endpoint, system))
@@ -43,13 +44,15 @@ pub(crate) fn view(trouble: &EngineTrouble, system: System) -> TroubleView {
             update(system, "Or choose another engine or another image:"),
         ),
     };
+    // The address has its own way to Settings.
+    steps.retain(|step| !step.setting || named.is_none());
     let looked_at = if let EngineTrouble::Absent { looked_at } = trouble { looked_at.clone() } else { Vec::new() };
     TroubleView {
         trouble: kind,
         title: trouble.summary(),
         text,
         steps,
-        named: endpoint.and_then(named),
+        named,
         endpoint: endpoint.map(|at| EndpointView { url: at.url.clone(), found: at.found.clone() }),
         looked_at,
     }

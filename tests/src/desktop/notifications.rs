@@ -121,7 +121,8 @@ impl Notifications {
         let all = self.all();
         let at = all.iter().rposition(|told| told.summary == summary).expect("it was told");
         assert_eq!(all[at].actions.first().map(String::as_str), Some("default"), "{summary:?} cannot be pressed");
-        let service: InterfaceRef<Service> = self.connection.object_server().interface(PATH).await.expect("it is there");
+        let service: InterfaceRef<Service> =
+            self.connection.object_server().interface(PATH).await.expect("it is there");
         Service::action_invoked(service.signal_emitter(), at as u32 + 1, "default").await.expect("a signal");
     }
 }

@@ -50,9 +50,8 @@ async fn rows(window: &Window) -> Vec<String> {
 }
 
 async fn listed(window: &Window, name: &str, program: &str, end: &str) {
-    let there = |rows: &[String]| {
-        rows.iter().any(|row| row.starts_with(&format!("{name} | {program}")) && row.ends_with(end))
-    };
+    let there =
+        |rows: &[String]| rows.iter().any(|row| row.starts_with(&format!("{name} | {program}")) && row.ends_with(end));
     let listed = async {
         while !there(&rows(window).await) {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -89,7 +88,10 @@ async fn each_example_runs_as_it_is_copied_and_its_agent_is_named_over_a_restart
     agent.call("hello", serde_json::json!({ "name": "stays" })).await.expect("hello");
     let process = format!("process {}", std::process::id());
     eventually("it is shown as connected", || async {
-        rows(&window).await.iter().any(|row| row.starts_with("stays | ") && row.contains("Connected now") && row.contains(&process))
+        rows(&window)
+            .await
+            .iter()
+            .any(|row| row.starts_with("stays | ") && row.contains("Connected now") && row.contains(&process))
     })
     .await;
     drop(agent);
@@ -104,7 +106,10 @@ async fn each_example_runs_as_it_is_copied_and_its_agent_is_named_over_a_restart
     let (window, tray) = Window::from_tray(&desktop).await;
     window.click(AGENTS).await;
     listed(&window, "my agent", &python, "1 run").await;
-    assert!(!rows(&window).await.iter().any(|row| row.starts_with("stays")), "it ran nothing, so nothing is kept of it");
+    assert!(
+        !rows(&window).await.iter().any(|row| row.starts_with("stays")),
+        "it ran nothing, so nothing is kept of it"
+    );
     tray.press("Quit").await;
 }
 

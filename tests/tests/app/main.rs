@@ -9,6 +9,7 @@ mod history;
 mod leaving;
 mod life;
 mod notifications;
+mod output;
 mod pictures;
 mod pull;
 mod switch;

@@ -40,7 +40,7 @@ async fn pictures_that_would_fill_the_memory_are_named_and_not_shown() {
     let run = page_of(&desktop, &window, include_str!("../../programs/pictures/bombs.py")).await;
     let opening = async {
         let begun = Instant::now();
-        window.click("[role=tab]:nth-of-type(3)").await;
+        window.click("[role=tab]:nth-of-type(4)").await;
         window.until("bomb.webp").await;
         assert!(begun.elapsed() < QUICK, "the page answered after {:?}", begun.elapsed());
         while window.script(TOO_LARGE).await.as_u64() < Some(20) {
@@ -98,7 +98,7 @@ async fn a_picture_is_shown_as_the_app_wrote_it_and_the_app_gives_its_memory_bac
     let (window, tray) = Window::from_tray(&desktop).await;
     tray.until("Ready").await;
     let run = page_of(&desktop, &window, NOISE).await;
-    window.click("[role=tab]:nth-of-type(3)").await;
+    window.click("[role=tab]:nth-of-type(4)").await;
     window.find(".frame img[src^='data:image/png;base64,']").await;
     let drawn = "const [image] = document.querySelectorAll('.frame img'); return [image.complete, image.naturalWidth, image.naturalHeight]";
     eventually("its pixels are there", || async { window.script(drawn).await == json!([true, 1200, 300]) }).await;

@@ -57,7 +57,7 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
     // Other languages' images may be missing too.
     eventually("the images are known, and this one is missing", || async {
         let text = window.text().await;
-        text.contains(&image) && text.contains("Not pulled") && !text.contains("Not known yet")
+        text.contains(&image) && text.contains("Not downloaded") && !text.contains("Not known yet")
     })
     .await;
     let missing = not_pulled(&window).await;
@@ -79,7 +79,7 @@ async fn an_image_is_pulled_with_progress_and_removed_from_the_window() {
 }
 
 async fn not_pulled(window: &Window) -> usize {
-    window.text().await.matches("Not pulled").count()
+    window.text().await.matches("Not downloaded").count()
 }
 
 /// A way to the registry that carries a few megabytes a second. Returns its address.
@@ -157,13 +157,13 @@ async fn the_present_version_is_pinned_in_one_step_and_unpinned_in_another() {
     let image = agent.run(shell.clone()).await["image"].as_str().expect("a name").to_owned();
     let (name, digest) = image.split_once('@').expect("a digest");
     assert_eq!(name, "alpine:3.22");
-    window.click("[aria-label='Pin Shell to this version']").await;
-    window.find("[aria-label='Unpin Shell']").await;
+    window.click("[aria-label='Keep this version of Shell']").await;
+    window.find("[aria-label='Allow newer versions of Shell']").await;
     assert_eq!(desktop.settings().image(Language::Shell), format!("alpine:3.22@{digest}"));
     let pinned = agent.run(shell.clone()).await;
     assert_eq!((&pinned["stdout"], &pinned["image"]), (&json!("hi\n"), &json!(image)));
-    window.click("[aria-label='Unpin Shell']").await;
-    window.find("[aria-label='Pin Shell to this version']").await;
+    window.click("[aria-label='Allow newer versions of Shell']").await;
+    window.find("[aria-label='Keep this version of Shell']").await;
     assert_eq!(desktop.settings().images.get(&Language::Shell), None);
     assert_eq!(agent.run(shell).await["image"], json!(image));
 

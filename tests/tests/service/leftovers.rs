@@ -40,7 +40,8 @@ async fn off_removes_the_container_whose_making_was_never_answered() {
     eventually("nothing is left of it", || async { rig.containers().await == 0 }).await;
     between.lose_creations(1);
     let error = agent.call("code.run", shell("echo never")).await.unwrap_err();
-    assert_eq!(error["data"]["code"], "internal", "{error}");
+    let told = (&error["data"]["code"], &error["data"]["trouble"]);
+    assert_eq!(told, (&json!("engine_unavailable"), &json!("not_answering")), "{error}");
     assert_eq!(rig.containers().await, 1, "made, and nobody's");
     rig.service.supervisor.set_enabled(false).await;
     assert_eq!(rig.containers().await, 0);

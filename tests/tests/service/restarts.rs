@@ -24,7 +24,8 @@ fn word(answer: &Result<Value, Value>) -> String {
         Err(error) => {
             let data = &error["data"];
             let word = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
-            let more = if data["code"] == "internal" { error["message"].to_string() } else { word("cause") };
+            let odd = data["code"] == "internal" || data["trouble"] == "wall_missing";
+            let more = if odd { error["message"].to_string() } else { word("cause") };
             format!("{} {more}", word("code")).trim_end().to_owned()
         }
     }

@@ -18,7 +18,9 @@ export interface Frame {
 }
 
 const LEAST = 0.01;
-const HOUR = 3600 * 1000;
+const MINUTE = 60 * 1000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 export function frameOf(runs: readonly RecentRun[], box: { width: number; height: number; left: number; bottom: number }, from: number, to: number): Frame {
   const longest = runs.reduce((most, run) => Math.max(most, run.seconds ?? 0), 0);
@@ -44,19 +46,31 @@ export function yTicks(frame: Frame): { y: number; text: string }[] {
     .map((value) => ({ y: yOf(frame, value), text: seconds(value) }));
 }
 
-/** Whole hours, as many as have room. */
+/** Steps of time that a clock has a name for. */
+const STEPS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720].map((minutes) => minutes * MINUTE);
+
+/** Round times of the day, as many as have room. */
 export function xTicks(frame: Frame, room: number): { x: number; text: string }[] {
   const inside = frame.width - frame.left - frame.right;
-  const step = [1, 2, 3, 4, 6, 12].find((hours) => (inside * hours * HOUR) / (frame.to - frame.from) >= room) ?? 12;
+  const step = STEPS.find((time) => (inside * time) / (frame.to - frame.from) >= room) ?? 12 * HOUR;
   const ticks = [];
-  const first = new Date(frame.from);
-  first.setMinutes(60, 0, 0);
-  for (let at = first.getTime(); at <= frame.to; at += HOUR) {
+  // Midnight here, whatever the time of the world.
+  const midnight = new Date(frame.from).setHours(0, 0, 0, 0);
+  for (let at = midnight + Math.ceil((frame.from - midnight) / step) * step; at <= frame.to; at += step) {
     const x = xOf(frame, at);
-    if (new Date(at).getHours() % step !== 0 || x > frame.width - room / 2) continue;
+    if (x > frame.width - room / 2 || x < frame.left) continue;
     ticks.push({ x, text: clock(at) });
   }
   return ticks;
+}
+
+/** Where the picture begins: on the first day with the first run there ever was, so that it is not one stripe at the edge. */
+export function beginOf(inside: readonly RecentRun[], total: number | null, now: number): number {
+  if (inside.length === 0 || total === null || inside.length < total) return now - DAY;
+  const first = inside.reduce((least, run) => Math.min(least, run.at_ms), now);
+  const quarter = 15 * MINUTE;
+  // A round time, and an hour at least.
+  return Math.max(now - DAY, Math.floor(Math.min(first, now - HOUR) / quarter) * quarter);
 }
 
 /** One path for all runs of one look: a thousand dots are seven elements. */

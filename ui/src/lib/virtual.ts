@@ -47,6 +47,14 @@ export function scrollTo(row: number, list: List): number {
   return (wanted / (full - viewport)) * (height - viewport);
 }
 
+/** The scroll position at which so much of the content is above the view. */
+export function scrollOf(at: number, { count, rowHeight, viewport }: Omit<List, 'scrollTop'>): number {
+  const full = count * rowHeight;
+  const height = Math.min(full, TALLEST);
+  if (full === height || height <= viewport) return at;
+  return (at / (full - viewport)) * (height - viewport);
+}
+
 function contentAt(full: number, height: number, viewport: number, scrollTop: number): number {
   if (full === height || height <= viewport) return scrollTop;
   return (scrollTop / (height - viewport)) * (full - viewport);

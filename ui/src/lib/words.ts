@@ -2,7 +2,7 @@
 
 import { bytes, percent, plural, seconds } from './format';
 import { visible } from './output/hostile';
-import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, SkipReason, Status } from './ipc/types';
+import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, Saved, SkipReason, Status } from './ipc/types';
 
 export type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
@@ -35,7 +35,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   if (pulling && !someReady) return { tone: 'ready', text: fetching(pulling.title, pulling.fraction) };
   const preparing = snapshot.images.find((image) => image.state === 'preparing');
   if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
-  return { tone: 'ready', text: warm ? `Ready · ${warm} warm` : 'Ready' };
+  return { tone: 'ready', text: warm ? `Ready · ${warm} kept ready` : 'Ready' };
 }
 
 /** As the tray says it. */
@@ -197,14 +197,11 @@ const REFUSALS: Record<string, string> = {
   queue_full: 'Too many waiting',
   shutting_down: 'Shutting down',
   internal: 'Internal error',
-  interrupted: 'Cut off',
 };
 
 /** How a run in the history may have ended, each once: the verdicts, and what keeps a run from happening. */
 export const ENDINGS: string[] = [
-  ...new Set([
-    ...Object.keys(VERDICTS), 'interrupted', 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
-  ]),
+  ...Object.keys(VERDICTS), 'capability_off', 'engine_unavailable', 'image_unavailable', 'shutting_down', 'internal',
 ];
 
 export function verdictWord(status: string): string {
@@ -245,9 +242,15 @@ export function runTitle(run: { label: string | null; title: string | null; lang
   return run.label?.trim() || run.title?.trim() || `${languageTitle(run.language)} program`;
 }
 
-/** The first digits of `sha256:...`, enough to tell two images apart. */
-export function shortDigest(digest: string): string {
-  return digest.slice(digest.indexOf(':') + 1).slice(0, 12);
+/** The exact name of what a language runs in, for those who know images: with its digest where that is known. */
+export function exactImage(image: ImageView): string {
+  const [name = ''] = image.image.split('@');
+  return 'digest' in image && image.digest !== undefined ? `${name}@${image.digest}` : image.image;
+}
+
+/** Beside a language's name. The exact words are on hover. */
+export function versionWords({ language, language_version }: Pick<ImageView, 'language' | 'language_version'>): string {
+  return language === 'shell' ? 'small scripts' : language_version;
 }
 
 export function diskUsed(images: readonly ImageView[]): number {
@@ -265,6 +268,15 @@ const FIELDS: Record<string, string> = { 'limits.output_kb': '“Output”', 'li
 /** Control characters are left out, since a terminal would obey them when they are pasted. */
 export function copiedWords(leftOut: number): string {
   return leftOut === 0 ? 'Copied' : `Copied, without ${plural(leftOut, 'control character')}`;
+}
+
+export function savedWords({ folder, name, count }: Saved): string {
+  return count === 1 ? `Saved as ${name} in ${folder}` : `Saved ${plural(count, 'file')} in ${folder}`;
+}
+
+/** When it was over: what “3 min ago” counts from. */
+export function endedAt(run: Pick<RunRow, 'at_ms' | 'queued_seconds' | 'seconds'>): number {
+  return run.at_ms + ((run.queued_seconds ?? 0) + (run.seconds ?? 0)) * 1000;
 }
 
 /** Why something that the program left is not among its files. */

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::debug;
 
 use crate::engine::{EngineError, EngineTrouble, Exit, LastEvents};
@@ -13,6 +13,8 @@ use crate::run::{CutBy, Status};
 
 /// For the engine's word on a container that ended without its own.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
+/// The same for one whose program has not started: another one takes its place, and its caller waits.
+const NOTICE_LIMIT: Duration = Duration::from_secs(1);
 const EXIT_POLL: Duration = Duration::from_millis(50);
 
 /// 128 + SIGKILL: what a shell would say of a program that Sandtray killed.
@@ -66,7 +68,9 @@ pub(super) struct Channel {
 
 /// After the start line.
 pub(super) async fn without_trailer(container: &Container, channel: Channel) -> End {
-    let exit = match stand(container).await {
+    // A way that broke says nothing of the container, which may run on for as long as its program.
+    let patience = if channel.broke { Duration::ZERO } else { EXIT_LIMIT };
+    let exit = match stand(container, patience).await {
         Stand::Away(_) | Stand::Running => return End::CutOff(CutBy::Engine),
         Stand::Untold => return End::CutOff(CutBy::Unknown),
         Stand::Gone => None,
@@ -104,7 +108,10 @@ fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
         Some(_) if !channel.sealed => End::Verdict(Verdict::killed(Status::Failed)),
         // It said its last words, and they were lost on the way.
         Some(0) => End::CutOff(CutBy::Engine),
-        Some(_) => End::CutOff(CutBy::Unknown),
+        // From inside nothing can kill a PID 1 that is sealed.
+        Some(KILLED) => End::CutOff(CutBy::Unknown),
+        // It failed by itself; the program may have brought that about.
+        Some(_) => End::Verdict(Verdict::killed(Status::Failed)),
     }
 }
 
@@ -112,24 +119,32 @@ fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
 #[derive(Debug)]
 pub(super) enum Early {
     Engine(EngineTrouble),
-    /// Somebody ended it, or the way to it broke: another container will do as well.
-    Lost,
-    /// It ended by itself.
+    /// Somebody ended it: another container will do as well.
+    Removed,
+    /// The way to it broke: the same.
+    Broke,
+    /// It ended well, as it does when its input ends before anything came: the way to it may have broken.
+    Unheard,
+    /// It failed.
     Own,
 }
 
 pub(super) async fn before_the_start(container: &Container, broke: bool) -> Early {
-    let exit = match stand(container).await {
+    let patience = if broke { Duration::ZERO } else { NOTICE_LIMIT };
+    let exit = match stand(container, patience).await {
         Stand::Away(trouble) => return Early::Engine(trouble),
-        Stand::Running | Stand::Gone => return Early::Lost,
+        Stand::Running => return Early::Broke,
+        Stand::Gone => return Early::Removed,
         Stand::Untold => return Early::Own,
         Stand::Ended(exit) => exit,
     };
     match container.last_events().await {
         Err(EngineError::Unavailable(trouble)) => Early::Engine(trouble),
-        Ok(events) if events.killed || events.removed => Early::Lost,
+        Ok(events) if events.killed || events.removed => Early::Removed,
         Ok(events) if events.out_of_memory || exit.oom_killed => Early::Own,
-        Ok(_) | Err(_) if broke || exit.exit_code == KILLED => Early::Lost,
+        Ok(_) | Err(_) if broke => Early::Broke,
+        Ok(_) | Err(_) if exit.exit_code == KILLED => Early::Removed,
+        Ok(_) | Err(_) if exit.exit_code == 0 => Early::Unheard,
         Ok(_) | Err(_) => Early::Own,
     }
 }
@@ -145,21 +160,19 @@ enum Stand {
     Untold,
 }
 
-/// Its pipes may close some time before the engine has noticed that it ended.
-async fn stand(container: &Container) -> Stand {
-    let ended = async {
-        loop {
-            match container.exit().await {
-                Ok(exit) if exit.running => sleep(EXIT_POLL).await,
-                settled => return settled,
-            }
+/// Its pipes may close some time before the engine has noticed that it ended: for so long it is asked again.
+async fn stand(container: &Container, patience: Duration) -> Stand {
+    let endpoint = container.endpoint();
+    let end = Instant::now() + patience;
+    loop {
+        match timeout(EXIT_LIMIT, container.exit()).await {
+            Ok(Ok(exit)) if exit.running && Instant::now() < end => sleep(EXIT_POLL).await,
+            Ok(Ok(exit)) if exit.running => return Stand::Running,
+            Ok(Ok(exit)) => return Stand::Ended(exit),
+            Ok(Err(EngineError::NoContainer)) => return Stand::Gone,
+            Ok(Err(error)) => return error.trouble(endpoint).map_or(Stand::Untold, Stand::Away),
+            Err(_) => return Stand::Away(EngineTrouble::NotAnswering { endpoint: endpoint.clone() }),
         }
-    };
-    match timeout(EXIT_LIMIT, ended).await {
-        Err(_) => Stand::Running,
-        Ok(Ok(exit)) => Stand::Ended(exit),
-        Ok(Err(EngineError::NoContainer)) => Stand::Gone,
-        Ok(Err(error)) => error.trouble(container.endpoint()).map_or(Stand::Untold, Stand::Away),
     }
 }
 
@@ -213,8 +226,7 @@ mod tests {
 
     #[test]
     fn without_an_event_the_cause_is_unknown_and_not_the_program() {
-        for (exit, events) in [(exit(137), DIED), (exit(137), NOTHING), (exit(2), DIED), (None, DIED), (None, NOTHING)]
-        {
+        for (exit, events) in [(exit(137), DIED), (exit(137), NOTHING), (None, DIED), (None, NOTHING)] {
             assert_eq!(decide(exit.as_ref(), events, SEALED), End::CutOff(CutBy::Unknown), "{exit:?} {events:?}");
         }
         assert_eq!(decide(None, NOTHING, OPEN), End::CutOff(CutBy::Unknown), "no program can remove its container");
@@ -233,5 +245,7 @@ mod tests {
                 assert_eq!(end, End::Verdict(Verdict::killed(Status::Failed)), "{code} {events:?}");
             }
         }
+        // Nor one that makes a sealed one fail.
+        assert_eq!(decide(exit(2).as_ref(), DIED, SEALED), End::Verdict(Verdict::killed(Status::Failed)));
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::budget::Hold;
-use crate::engine::{Attached, EngineError, Frame};
+use crate::engine::{Attached, EngineError, EngineTrouble, Frame};
 use crate::error::RunError;
 use crate::launcher::{self, Beside, Ending, Harvest, Nonce, Report, Step};
 use crate::lease::{Container, Lease};
@@ -65,8 +65,9 @@ pub struct Asked {
 #[derive(Debug)]
 pub enum Failed {
     Run(RunError),
-    /// The container was ended by somebody before its program started: another one will do as well.
-    Lost,
+    /// The container was lost before its program started: another one will do as well. The error is for the case that the
+    /// next one is lost too.
+    Lost(RunError),
 }
 
 /// Runs the program and lets the container go. Cancelling ends it with the verdict `cancelled` and what it printed so far.
@@ -304,9 +305,21 @@ impl<'a> Run<'a> {
             End::Verdict(verdict) => verdict,
             End::NotFed => return Err(Failed::Run(ending::not_fed())),
             End::CutOff(by) => {
-                let (run, limits) = (spec.id, spec.limits);
-                let cut =
-                    Interrupted { run, by, engine, wall, queued, stdout, stderr, memory_bytes, cpu, image, limits };
+                let (run, limits, recorded) = (spec.id, spec.limits, true);
+                let cut = Interrupted {
+                    run,
+                    by,
+                    engine,
+                    wall,
+                    queued,
+                    stdout,
+                    stderr,
+                    memory_bytes,
+                    cpu,
+                    image,
+                    limits,
+                    recorded,
+                };
                 return Err(Failed::Run(RunError::Interrupted(Box::new(cut))));
             }
         };
@@ -357,10 +370,13 @@ impl<'a> Run<'a> {
                 let broke = matches!(cause, Cause::StreamFailed(_));
                 match ending::before_the_start(&container, broke).await {
                     Early::Engine(trouble) => return Err(Failed::Run(RunError::Engine(trouble))),
-                    Early::Lost => return Err(Failed::Lost),
-                    Early::Own => {
-                        format!("the container of {image} ended before the program started; it said: {said}")
+                    Early::Removed => return Err(Failed::Lost(RunError::ContainerRemoved)),
+                    Early::Broke => {
+                        let endpoint = container.endpoint().clone();
+                        return Err(Failed::Lost(RunError::Engine(EngineTrouble::NotAnswering { endpoint })));
                     }
+                    Early::Unheard => return Err(Failed::Lost(RunError::Internal(ended(&image, &said)))),
+                    Early::Own => ended(&image, &said),
                 }
             }
         };
@@ -379,6 +395,10 @@ impl<'a> Run<'a> {
             self.stderr.push(splitter.finish());
         }
     }
+}
+
+fn ended(image: &str, said: &str) -> String {
+    format!("the container of {image} ended before the program started; it said: {said}")
 }
 
 /// The program's time. The wait for what it left running does not count, up to the bound that the launcher keeps where the

@@ -64,7 +64,11 @@ impl Worker {
                 disk::room(&self.path).is_some_and(|room| room < NO_ROOM)
             }
             HistoryError::File { source, .. } => is_full(source),
-            _ => false,
+            HistoryError::Sql(_)
+            | HistoryError::Unusable(_)
+            | HistoryError::Thread(_)
+            | HistoryError::Interrupted
+            | HistoryError::Closed => false,
         }
     }
 
@@ -199,6 +203,10 @@ fn why(error: &HistoryError) -> Why {
     match error {
         HistoryError::DiskFull => Why::DiskFull,
         HistoryError::Sql(error) => Why::NotUsable { detail: error.to_string() },
-        other => Why::NotUsable { detail: other.to_string() },
+        HistoryError::Unusable(_)
+        | HistoryError::File { .. }
+        | HistoryError::Thread(_)
+        | HistoryError::Interrupted
+        | HistoryError::Closed => Why::NotUsable { detail: error.to_string() },
     }
 }

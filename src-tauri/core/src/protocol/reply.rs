@@ -93,6 +93,8 @@ pub struct CutOff {
     stderr_base64: Option<String>,
     output_bytes: OutputBytes,
     run_id: RunId,
+    #[serde(skip_serializing_if = "is_true")]
+    recorded: bool,
 }
 
 impl CutOff {
@@ -108,6 +110,7 @@ impl CutOff {
             stderr_base64,
             output_bytes: OutputBytes::of(&cut.stdout, &cut.stderr),
             run_id: cut.run,
+            recorded: cut.recorded,
         }
     }
 }

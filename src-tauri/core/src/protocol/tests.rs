@@ -386,6 +386,7 @@ fn a_run_that_was_cut_off_has_its_output_in_its_error() {
         cpu: None,
         image: image.clone(),
         limits,
+        recorded: by != CutBy::Outside,
     };
     let value = |by| serde_json::to_value(ErrorObject::from(RunError::Interrupted(Box::new(cut(by))))).unwrap();
     assert_eq!(
@@ -397,7 +398,8 @@ fn a_run_that_was_cut_off_has_its_output_in_its_error() {
             "output_bytes": {"stdout": 2, "stderr": 9}, "run_id": run.to_string(),
         }})
     );
-    assert_eq!(value(CutBy::Outside)["data"]["cause"], "outside");
+    let outside = value(CutBy::Outside);
+    assert_eq!((&outside["data"]["cause"], &outside["data"]["recorded"]), (&json!("outside"), &json!(false)));
     let unknown = value(CutBy::Unknown);
     assert_eq!(unknown["message"], "Cut off after 3.7 s: its container ended, and it is not known why.");
     let removed = serde_json::to_value(ErrorObject::from(RunError::ContainerRemoved)).unwrap();

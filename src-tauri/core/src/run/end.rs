@@ -157,6 +157,8 @@ pub struct Interrupted {
     pub cpu: Option<Duration>,
     pub image: String,
     pub limits: Limits,
+    /// Whether the history has it.
+    pub recorded: bool,
 }
 
 impl Interrupted {

@@ -23,7 +23,7 @@ use crate::tap::Tap;
 use super::Parts;
 use super::images::{Found, Images, Settled, Ticket};
 use super::owner;
-use super::pending::{Answered, Pending, Turn};
+use super::pending::{Answered, Pending, Request, Turn};
 use super::task::{Done, Note};
 use super::walls::{Check, Walls};
 
@@ -94,6 +94,7 @@ pub(super) struct Live {
     pub(super) cancel: Cancel,
     /// Kept until the run is in the history: only then onlookers are told that it is over.
     pub(super) tap: Tap,
+    pub(super) request: Request,
 }
 
 impl Live {

@@ -139,7 +139,7 @@ pub(super) async fn look(
         let reached = preparation.reached(engine.as_ref(), &base).await?;
         Ok(if reached.next.is_some() { Found::Unprepared(base) } else { Found::Ready(reached.image) })
     };
-    let result = found.await.map_err(|error| unavailable(error, &image));
+    let result = found.await.map_err(|error| unavailable(engine.as_ref(), error, &image));
     Done::Image { image, ticket, result }
 }
 
@@ -168,11 +168,13 @@ async fn bring(
     proved: Option<String>,
     notes: &mpsc::Sender<Note>,
 ) -> Result<Found, RunError> {
-    let find = || async { engine.image(image).await.map_err(|error| unavailable(error, image)) };
+    let find = || async { engine.image(image).await.map_err(|error| unavailable(engine.as_ref(), error, image)) };
     let base = match find().await? {
         Some(here) => here,
         None => {
-            fetch(engine.as_ref(), image, notes).await.map_err(|error| failed(image, error))?;
+            if let Err(error) = fetch(engine.as_ref(), image, notes).await {
+                return Err(blamed(engine.as_ref(), image, error).await);
+            }
             find().await?.ok_or_else(|| {
                 let message = "the engine says it fetched it, but does not have it.".into();
                 failed(image, PullError::Other { message })
@@ -190,7 +192,7 @@ async fn bring(
         Ok(Reached { next: Some(_), .. }) => Ok(Found::Unprepared(base)),
         Err(error) => Err(error),
     };
-    made.map_err(|error| unavailable(error, image))
+    made.map_err(|error| unavailable(engine.as_ref(), error, image))
 }
 
 async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> Result<(), PullError> {
@@ -208,17 +210,51 @@ async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> 
     Ok(())
 }
 
+/// A pull also breaks off when the engine goes away; whether it did, it can be asked.
+async fn blamed(engine: &dyn Engine, image: &str, error: PullError) -> RunError {
+    let away = match &error {
+        PullError::NoNetwork | PullError::Other { .. } => {
+            engine.info().await.err().and_then(|error| error.trouble(engine.endpoint()))
+        }
+        PullError::NoSuchImage
+        | PullError::RateLimited
+        | PullError::Denied
+        | PullError::DiskFull
+        | PullError::Cancelled
+        | PullError::DeclaresVolumes => None,
+    };
+    away.map_or_else(|| failed(image, error), RunError::Engine)
+}
+
 fn failed(image: &str, error: PullError) -> RunError {
     RunError::Image { image: image.to_owned(), error }
 }
 
-fn unavailable(error: EngineError, image: &str) -> RunError {
-    match error {
-        EngineError::Unavailable(trouble) => RunError::Engine(trouble),
-        EngineError::DeclaresVolumes => failed(image, PullError::DeclaresVolumes),
-        error @ (EngineError::NoImage
-        | EngineError::NoContainer
-        | EngineError::Refused { .. }
-        | EngineError::Broken { .. }) => failed(image, PullError::Other { message: error.to_string() }),
+fn unavailable(engine: &dyn Engine, error: EngineError, image: &str) -> RunError {
+    match (error.trouble(engine.endpoint()), error) {
+        (Some(trouble), _) => RunError::Engine(trouble),
+        (None, EngineError::DeclaresVolumes) => failed(image, PullError::DeclaresVolumes),
+        (None, error) => failed(image, PullError::Other { message: error.to_string() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EngineTrouble;
+    use crate::engine::fake::Fake;
+
+    #[test]
+    fn an_engine_that_hangs_up_says_nothing_of_an_image() {
+        let (engine, image) = (Fake::new(), "python:3.12-slim");
+        let endpoint = engine.endpoint().clone();
+        let broke = EngineError::Broken { doing: "look for an image", message: "connection closed".into() };
+        let trouble = RunError::Engine(EngineTrouble::NotAnswering { endpoint });
+        assert_eq!(unavailable(&engine, broke, image), trouble);
+        let refused = EngineError::Refused { doing: "look for an image", message: "no".into() };
+        let message = refused.to_string();
+        assert_eq!(unavailable(&engine, refused, image), failed(image, PullError::Other { message }));
+        let volumes = failed(image, PullError::DeclaresVolumes);
+        assert_eq!(unavailable(&engine, EngineError::DeclaresVolumes, image), volumes);
     }
 }

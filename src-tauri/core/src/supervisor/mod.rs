@@ -39,6 +39,7 @@ use crate::title;
 use actor::{Actor, Command};
 pub use owner::{RemoveError, concurrency};
 use pending::Pending;
+pub use pending::Request;
 pub use task::run_error;
 
 /// Messages to the actor that may wait. A sender waits for room; nothing is lost.
@@ -135,6 +136,7 @@ impl Supervisor {
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let hold = progress.hold.clone();
         let title = title::beside(spec.label.as_deref(), spec.language, &spec.code);
+        let spec = Arc::new(spec);
         let pending = Pending { spec, title, client, asked, progress, hold, reply, cancel, retried: false, doubts: 0 };
         self.send(Command::Submit(Box::new(pending))).await?;
         answer.await.unwrap_or_else(|_| {

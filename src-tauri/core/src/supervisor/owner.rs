@@ -18,6 +18,7 @@ use crate::tap::Onlooker;
 use super::actor::{Actor, Purpose};
 use super::image::{self, Preparation};
 use super::images::Ticket;
+use super::pending::{Pending, Request};
 use super::task::Done;
 use super::{Supervisor, actor};
 
@@ -31,6 +32,7 @@ pub(super) enum Command {
     RemoveImage { language: Language, reply: oneshot::Sender<Result<(), RemoveError>> },
     StopAll { reply: oneshot::Sender<usize> },
     Look { run: RunId, reply: oneshot::Sender<Option<Onlooker>> },
+    Request { run: RunId, reply: oneshot::Sender<Option<Request>> },
 }
 
 /// Why an image is still there.
@@ -74,6 +76,11 @@ impl Supervisor {
         self.owner(|reply| Command::Look { run, reply }).await.ok().flatten()
     }
 
+    /// What a run that runs or waits was asked to do; `None` where there is no such run any more.
+    pub async fn request(&self, run: RunId) -> Option<Request> {
+        self.owner(|reply| Command::Request { run, reply }).await.ok().flatten()
+    }
+
     async fn owner<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, RunError> {
         self.ask(|reply| actor::Command::Owner(command(reply))).await
     }
@@ -102,6 +109,7 @@ impl Actor {
             Command::RemoveImage { language, reply } => self.remove_image(language, reply),
             Command::StopAll { reply } => drop(reply.send(self.stop_all())),
             Command::Look { run, reply } => drop(reply.send(self.look(run))),
+            Command::Request { run, reply } => drop(reply.send(self.request(run))),
         }
     }
 
@@ -153,8 +161,17 @@ impl Actor {
     }
 
     fn look(&self, run: RunId) -> Option<Onlooker> {
-        let waiting = || self.queue.iter().find(|pending| pending.spec.id == run).map(|pending| &pending.progress.tap);
+        let waiting = || self.waiting(run).map(|pending| &pending.progress.tap);
         self.live.get(&run).map(|live| &live.tap).or_else(waiting).map(crate::tap::Tap::onlooker)
+    }
+
+    fn request(&self, run: RunId) -> Option<Request> {
+        let waiting = || self.waiting(run).map(Pending::request);
+        self.live.get(&run).map(|live| live.request.clone()).or_else(waiting)
+    }
+
+    fn waiting(&self, run: RunId) -> Option<&Pending> {
+        self.queue.iter().map(Box::as_ref).find(|pending| pending.spec.id == run)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A run that waits for its turn, and the one way to answer its caller.
 
+use std::sync::Arc;
+
 use tokio::sync::oneshot;
 
 use crate::budget::Hold;
@@ -12,7 +14,8 @@ use super::{Record, Recorder};
 
 #[derive(Debug)]
 pub(super) struct Pending {
-    pub(super) spec: RunSpec,
+    /// Shared with an owner who looks at it.
+    pub(super) spec: Arc<RunSpec>,
     /// What it is called without a label.
     pub(super) title: Option<String>,
     pub(super) client: Client,
@@ -45,8 +48,11 @@ impl Pending {
         let Self { spec, client, asked, reply, hold, .. } = self;
         let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
         let recorded = recorder.record(record).await;
-        if let Ok(outcome) = &mut result {
-            outcome.recorded = recorded;
+        match &mut result {
+            Ok(outcome) => outcome.recorded = recorded,
+            Err(RunError::Interrupted(cut)) => cut.recorded = recorded,
+            // None of these happened.
+            Err(_) => {}
         }
         let answered = match &result {
             Ok(outcome) => Answered::Ended { outcome: outcome.status, wall: outcome.wall },
@@ -65,6 +71,11 @@ impl Pending {
         Asker { name: name.clone(), program: program.clone(), own: id.is_of_owner() }
     }
 
+    /// What was asked, for the owner's eyes.
+    pub(super) fn request(&self) -> Request {
+        Request { spec: Arc::clone(&self.spec), client: self.client.clone() }
+    }
+
     pub(super) fn live(&self) -> LiveRun {
         LiveRun {
             run_id: self.spec.id,
@@ -78,6 +89,13 @@ impl Pending {
             waiting: None,
         }
     }
+}
+
+/// What a run was asked to do and by whom: the very bytes, of which no copy is made.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub spec: Arc<RunSpec>,
+    pub client: Client,
 }
 
 #[derive(Debug)]

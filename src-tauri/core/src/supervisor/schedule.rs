@@ -63,7 +63,10 @@ impl Actor {
         while self.live.len() + self.overstaying() < self.concurrency {
             let Some((mut pending, image, doubted)) = self.next_run() else { return };
             // The owner may have lowered them since the run was asked for.
-            pending.spec.limits = pending.spec.limits.at_most(&self.limits());
+            let limits = pending.spec.limits.at_most(&self.limits());
+            if limits != pending.spec.limits {
+                Arc::make_mut(&mut pending.spec).limits = limits;
+            }
             let run = pending.spec.id;
             let started = Arc::new(OnceLock::new());
             let live = Live {
@@ -72,6 +75,7 @@ impl Actor {
                 started: Arc::clone(&started),
                 cancel: pending.cancel.clone(),
                 tap: pending.progress.tap.clone(),
+                request: pending.request(),
             };
             self.live.insert(run, live);
             let task = RunTask {

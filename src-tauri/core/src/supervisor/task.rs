@@ -160,8 +160,8 @@ impl RunTask {
         let mut lost = 0;
         loop {
             match self.attempt(lease, &image, progress, cancel).await {
-                Err(Failure::Lost) if !warm && lost + 1 >= MOST_LOST => return Err(Failure::Lost),
-                Err(Failure::Lost) => lost += u32::from(!warm),
+                Err(Failure::Lost(error)) if !warm && lost + 1 >= MOST_LOST => return Err(Failure::Run(error)),
+                Err(Failure::Lost(_)) => lost += u32::from(!warm),
                 // It may have died of anything before it was taken.
                 Err(Failure::Run(_)) if warm && progress.started.is_some() => {}
                 settled => return settled,
@@ -192,7 +192,7 @@ impl RunTask {
         let (spec, asked) = (&self.pending.spec, self.pending.asked);
         executor::execute(lease, spec, image.to_owned(), asked, progress, cancel).await.map_err(|failed| match failed {
             Failed::Run(error) => Failure::Run(error),
-            Failed::Lost => Failure::Lost,
+            Failed::Lost(error) => Failure::Lost(error),
         })
     }
 }
@@ -201,8 +201,8 @@ impl RunTask {
 enum Failure {
     NoImage,
     Doubted,
-    /// The container was gone before its program started.
-    Lost,
+    /// The container was lost before its program started; the error, if the next one is lost too.
+    Lost(RunError),
     Run(RunError),
 }
 
@@ -210,8 +210,11 @@ impl Failure {
     fn of(error: EngineError, endpoint: &Endpoint) -> Self {
         match error {
             EngineError::NoImage => Self::NoImage,
-            EngineError::NoContainer => Self::Lost,
-            error => Self::Run(run_error(&error, endpoint)),
+            EngineError::NoContainer => Self::Lost(RunError::ContainerRemoved),
+            error @ (EngineError::Unavailable(_)
+            | EngineError::DeclaresVolumes
+            | EngineError::Refused { .. }
+            | EngineError::Broken { .. }) => Self::Run(run_error(&error, endpoint)),
         }
     }
 
@@ -223,8 +226,7 @@ impl Failure {
                 RunError::Image { image: image.to_owned(), error: PullError::Other { message } }
             }
             Self::Doubted => RunError::Engine(EngineTrouble::NotAnswering { endpoint: endpoint.clone() }),
-            Self::Lost => RunError::ContainerRemoved,
-            Self::Run(error) => error,
+            Self::Lost(error) | Self::Run(error) => error,
         }
     }
 }

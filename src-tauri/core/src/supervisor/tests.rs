@@ -455,6 +455,7 @@ async fn verdicts_come_from_the_launcher_or_else_from_the_engine() {
         ("exit 137", (Status::Failed, 137)),
         ("oom\nexit 1", (Status::OutOfMemory, 1)),
         ("open\ndie", (Status::Failed, 137)),
+        ("die 2", (Status::Failed, 137)),
         ("die oom", (Status::OutOfMemory, 137)),
         ("die oom told", (Status::OutOfMemory, 137)),
         ("die 124", (Status::Timeout, 137)),

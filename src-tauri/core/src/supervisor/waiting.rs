@@ -11,7 +11,7 @@ impl Actor {
     pub(super) fn queued(&self) -> Vec<LiveRun> {
         let is_ready = matches!(self.parts.connections.borrow().state, EngineState::Ready(_));
         let mut ahead = 0;
-        let shown = |pending: &Box<Pending>| {
+        let mut shown = |pending: &Pending| {
             let obstacle = if is_ready { self.obstacle(pending) } else { Some(Waiting::Engine) };
             let waiting = obstacle.unwrap_or_else(|| {
                 ahead += 1;
@@ -19,7 +19,7 @@ impl Actor {
             });
             LiveRun { waiting: Some(waiting), ..pending.live() }
         };
-        self.queue.in_turn().into_iter().map(shown).collect()
+        self.queue.in_turn().into_iter().map(|pending| shown(pending)).collect()
     }
 
     /// What would keep the run from starting if there were a place for it.

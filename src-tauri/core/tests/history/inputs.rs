@@ -119,7 +119,7 @@ async fn a_history_of_the_first_version_is_read_and_written_on() {
     let connection = Connection::open(folder.file()).unwrap();
     connection
         .execute_batch(
-            "DROP TABLE input; DROP TABLE content; ALTER TABLE run DROP COLUMN title; ALTER TABLE run DROP COLUMN overflow;
+            "DROP TABLE input; DROP TABLE content; ALTER TABLE run DROP COLUMN title; ALTER TABLE run DROP COLUMN ended_by; ALTER TABLE run DROP COLUMN overflow;
              ALTER TABLE run DROP COLUMN given_up; UPDATE total SET bytes = bytes - inputs; ALTER TABLE total DROP COLUMN inputs;
              UPDATE body SET names = '{\"files_in\":[{\"name\":\"a.csv\",\"size\":3}],\"skipped_files\":[],\"left_behind\":[]}';
              PRAGMA user_version = 1;",
@@ -129,6 +129,7 @@ async fn a_history_of_the_first_version_is_read_and_written_on() {
     let history = folder.open().await;
     let found = history.get(record.row.run_id).await.unwrap().unwrap();
     assert_eq!((found.row.title.as_deref(), found.row.overflow, found.row.given_up), (None, None, false));
+    assert_eq!((found.row.ended_by, record.row.ended_by.as_deref()), (None, Some("program")));
     let Body { files_in, stdin, .. } = found.body.unwrap();
     assert_eq!((files_in, stdin), (vec![FileIn { name: "a.csv".into(), size: 3, bytes: None }], None));
     let next = given(1, &[("a.csv", long(3))], Bytes::new());

@@ -1,10 +1,10 @@
 //! What goes in comes out.
 
-use sandtray_core::engine::EngineTrouble;
-use sandtray_core::error::RunError;
 use std::time::Duration;
 
-use sandtray_core::history::{FileFigure, FileIn, HistoryError, HistoryQuery, RunRecord, RunRow, StreamFigure};
+use sandtray_core::engine::EngineTrouble;
+use sandtray_core::error::RunError;
+use sandtray_core::history::{FileFigure, FileIn, HistoryError, HistoryQuery, RunRecord, StreamFigure};
 use sandtray_core::run::{Captured, CutBy, Interrupted, RunId};
 use sandtray_core::settings::Keep;
 
@@ -77,6 +77,7 @@ async fn a_run_that_was_cut_off_happened_and_is_kept_with_its_output_and_the_cau
         cpu: Some(Duration::from_micros(7)),
         image: "python@sha256:1".into(),
         limits: asked.limits,
+        recorded: true,
     };
     let error = RunError::Interrupted(Box::new(cut.clone()));
     let record = RunRecord::of(&asked, &client(), minutes_ago(1), Err(&error), Keep::Everything);
@@ -91,25 +92,6 @@ async fn a_run_that_was_cut_off_happened_and_is_kept_with_its_output_and_the_cau
     assert_eq!((body.stdout, body.code), (cut.stdout.bytes, asked.code));
     let query = HistoryQuery { status: Some("interrupted".into()), ..HistoryQuery::default() };
     assert_eq!(history.list(query).await.unwrap().runs.len(), 1);
-}
-
-#[tokio::test]
-async fn a_history_of_the_first_version_is_read_and_written_on() {
-    let folder = Folder::new();
-    let history = folder.open().await;
-    let old = record_at(minutes_ago(2), "x");
-    history.record(old.clone()).await.unwrap();
-    history.close().await.unwrap();
-    let database = rusqlite::Connection::open(folder.file()).unwrap();
-    database.execute_batch("ALTER TABLE run DROP COLUMN ended_by; PRAGMA user_version = 1").unwrap();
-    drop(database);
-
-    let history = folder.open().await;
-    let new = record_at(minutes_ago(1), "y");
-    history.record(new.clone()).await.unwrap();
-    let before = RunRow { ended_by: None, ..old.row };
-    assert_eq!(first_page(&history).await.runs, [new.row.clone(), before]);
-    assert_eq!(new.row.ended_by.as_deref(), Some("program"));
 }
 
 #[tokio::test]

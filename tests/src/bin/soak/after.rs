@@ -9,7 +9,7 @@ use sandtray_core::engine::LABEL_INSTANCE;
 use tokio::time::{Instant, sleep};
 
 use super::calls::{Call, End};
-use super::disturb::{Book, Disturbance, ENGINE_KILLED, Kind, World};
+use super::disturb::{Book, Disturbance, Kind, World};
 
 /// Kibibytes: the most memory that the service may ever have taken.
 const MEMORY: u64 = 96 << 10;
@@ -21,7 +21,7 @@ const FILES: [&str; 7] = [
     "data/home-id",
     "data/service.lock",
     "data/service.pid",
-    "data/history.reserve",
+    "data/history.sqlite-reserve",
     "run/agent.sock.lock",
     "run/agent.sock",
 ];
@@ -59,7 +59,7 @@ pub(crate) async fn leftovers(world: &World) {
             Some(_) | None => sleep(Duration::from_millis(200)).await,
         }
     }
-    let killed = book.all().iter().any(|one| one.what == ENGINE_KILLED);
+    let killed = book.all().iter().any(|one| one.kind == Kind::Crash);
     for process in processes() {
         // One that is killed in the middle of a start may forget the container: its list, which is all that the service sees, lacks it.
         if killed && process.contained {
@@ -168,7 +168,7 @@ fn mismatch(call: &Call, row: Option<&Row>, disturbances: &[Disturbance]) -> Opt
             row.filter(|row| row.status != *code).map(|_| format!("answered with {code}, and the history has {said}"))
         }
         End::Left => {
-            let kinds = [Kind::Service, Kind::Disk, Kind::Engine];
+            let kinds = [Kind::Service, Kind::Disk, Kind::Engine, Kind::Crash];
             let met = |met: &&Disturbance| {
                 kinds.contains(&met.kind)
                     && met.began <= call.ended + 5_000

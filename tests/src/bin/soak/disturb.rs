@@ -13,7 +13,6 @@ use super::service::{self, Service};
 
 /// Every container, whoever made it.
 const REMOVE_ALL: &str = "ids=$(docker ps -aq) || exit 1; [ -z \"$ids\" ] || docker rm -f $ids; true";
-pub(crate) const ENGINE_KILLED: &str = "the engine is killed and started";
 /// The disk is full for this long.
 const FULL: Duration = Duration::from_secs(5);
 /// A disturbance that takes longer is one that hangs.
@@ -22,6 +21,8 @@ const BOUND: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Engine,
+    /// The engine is killed, and started again.
+    Crash,
     Containers,
     Images,
     Prune,
@@ -30,12 +31,13 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Engine, Self::Containers, Self::Images, Self::Prune, Self::Service, Self::Disk];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Engine, Self::Crash, Self::Containers, Self::Images, Self::Prune, Self::Service, Self::Disk];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Engine => "engine",
+            Self::Crash => "crash",
             Self::Containers => "containers",
             Self::Images => "images",
             Self::Prune => "prune",
@@ -47,6 +49,7 @@ impl Kind {
     fn every(self) -> Duration {
         Duration::from_secs(match self {
             Self::Engine => 10,
+            Self::Crash => 41,
             Self::Containers => 6,
             Self::Images => 23,
             Self::Prune => 37,
@@ -134,8 +137,10 @@ pub(crate) async fn all(world: World, kinds: Vec<Kind>, over: CancellationToken)
 impl World {
     async fn disturb(&self, kind: Kind, turn: u32) {
         match kind {
-            Kind::Engine if turn % 3 == 2 => {
-                self.book.during(kind, ENGINE_KILLED, self.restart_engine(engine::Stop::Killed)).await;
+            Kind::Crash => {
+                self.book
+                    .during(kind, "the engine is killed and started", self.restart_engine(engine::Stop::Killed))
+                    .await;
             }
             Kind::Engine => {
                 self.book.during(kind, "the engine is restarted", self.restart_engine(engine::Stop::Asked)).await;
@@ -180,9 +185,12 @@ impl World {
     }
 
     async fn restart_engine(&self, how: engine::Stop) -> bool {
-        self.engine.stop(how).await;
-        self.engine.again().await;
-        true
+        // Not while it is away already.
+        let stopped = self.engine.stop(how).await;
+        if stopped {
+            self.engine.again().await;
+        }
+        stopped
     }
 
     async fn restart(&self, how: service::Stop) -> bool {

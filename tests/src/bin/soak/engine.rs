@@ -67,8 +67,9 @@ impl Engine {
         eventually("an engine of the soak's own", || async { self.docker("docker version").await }).await;
     }
 
-    pub(crate) async fn stop(&self, how: Stop) {
-        let Some(mut process) = self.process.lock().await.take() else { return };
+    /// False where it does not run.
+    pub(crate) async fn stop(&self, how: Stop) -> bool {
+        let Some(mut process) = self.process.lock().await.take() else { return false };
         match how {
             Stop::Asked => {
                 let pid = process.id().unwrap_or_default().to_string();
@@ -77,6 +78,7 @@ impl Engine {
             }
             Stop::Killed => process.kill().await.unwrap(),
         }
+        true
     }
 
     /// A line of shell whose `docker` speaks to this engine. False where it failed, or did not end in time.

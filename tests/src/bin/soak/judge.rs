@@ -8,6 +8,8 @@ const BOUND: u64 = 25;
 /// Seconds more for each disturbance of a kind that the call met, and at most in all.
 const MOST: u64 = 75;
 
+/// These take the engine away.
+const AWAY: [Kind; 2] = [Kind::Engine, Kind::Crash];
 /// These remove containers in which a program may run.
 const REMOVING: [Kind; 3] = [Kind::Containers, Kind::Images, Kind::Prune];
 
@@ -31,7 +33,7 @@ impl Finding {
 /// image is fetched, a note of a removed container arrives.
 fn echo(kind: Kind) -> u64 {
     match kind {
-        Kind::Engine => 6_000,
+        Kind::Engine | Kind::Crash => 6_000,
         Kind::Images | Kind::Prune => 25_000,
         Kind::Containers | Kind::Disk => 3_000,
         Kind::Service => 1_000,
@@ -41,7 +43,7 @@ fn echo(kind: Kind) -> u64 {
 /// Seconds by which it may delay an answer.
 fn delay(kind: Kind) -> u64 {
     match kind {
-        Kind::Engine => 15,
+        Kind::Engine | Kind::Crash => 15,
         Kind::Images | Kind::Prune => 30,
         Kind::Service => 10,
         Kind::Containers | Kind::Disk => 5,
@@ -68,10 +70,10 @@ fn unexplained(call: &Call, met: &[Kind]) -> Option<String> {
         }
         End::Result { .. } | End::Left => true,
         End::Error { code, cause, .. } => match (code.as_str(), cause.as_deref()) {
-            ("run_interrupted", Some("engine")) => any(&[Kind::Engine]),
+            ("run_interrupted", Some("engine")) => any(&AWAY),
             ("run_interrupted", Some("outside")) => any(&REMOVING),
-            ("run_interrupted", Some("unknown")) => any(&REMOVING) || any(&[Kind::Engine]),
-            ("engine_unavailable", _) => any(&[Kind::Engine]) && call.answer["data"]["trouble"] != "wall_missing",
+            ("run_interrupted", Some("unknown")) => any(&REMOVING) || any(&AWAY),
+            ("engine_unavailable", _) => any(&AWAY) && call.answer["data"]["trouble"] != "wall_missing",
             ("image_unavailable", _) => any(&[Kind::Images, Kind::Prune]),
             ("shutting_down", _) => any(&[Kind::Service]),
             ("queue_full", _) => true,

@@ -4,7 +4,7 @@
 //!
 //! The engine, the service and the clients live in namespaces of their own, so whatever happens, nothing of them outlives this program and
 //! no other engine of the machine is touched. `SANDTRAY_SOAK` says how many minutes, `SANDTRAY_SOAK_WITH` which disturbances
-//! (`engine,containers,images,prune,service,disk`), `SANDTRAY_SOAK_SEED` repeats a sequence of programs. It ends with 1 where it found
+//! (`engine,crash,containers,images,prune,service,disk`), `SANDTRAY_SOAK_SEED` repeats a sequence of programs. It ends with 1 where it found
 //! something. Logs and findings are in `target/soak`.
 
 #![expect(clippy::unwrap_used, reason = "a soak that cannot go on ends")]

@@ -13,10 +13,12 @@ import type {
   Language,
   Link,
   LiveEvent,
+  LiveRequest,
   Navigate,
   PictureView,
   RecentRun,
   RunRecord,
+  Saved,
   Settings,
   TryEvent,
   WindowEvent,
@@ -93,7 +95,11 @@ export const historyDelete = (runId: string) => invoke<void>('history_delete', {
 export const historyClear = () => invoke<void>('history_clear');
 export const historyStats = () => invoke<HistoryStats>('history_stats');
 export const runAgain = (runId: string) => invoke<string>('run_again', { runId });
-export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<boolean>('save_file', { runId, name, side });
+export const liveRequest = (runId: string) => invoke<LiveRequest>('live_request', { runId });
+/** Null where the owner thought better of it. */
+export const saveFile = (runId: string, name: string, side: FileSide = 'out') => invoke<Saved | null>('save_file', { runId, name, side });
+export const saveAll = (runId: string) => invoke<Saved | null>('save_all', { runId });
+export const openSaved = (place: number) => invoke<void>('open_saved', { place });
 export const listAgents = () => invoke<AgentView[]>('agents');
 /** How many control characters were left out. */
 export const copyText = (text: string) => invoke<number | null>('copy_text', { text });

@@ -147,6 +147,40 @@ describe('rows', () => {
     expect(rows.count).toBe(3);
   });
 
+  it('follow a store that forgets its start, and keep a reader’s place', () => {
+    const store = new TextStore({ lines: 100, characters: Infinity });
+    const rows = new Rows(store);
+    const whole = () => Array.from({ length: rows.count }, (_, row) => rows.at(row)!).map(({ line, from, to }) => store.lines[line]!.text.slice(from, to));
+    for (let line = 0; line < 100; line += 1) store.append('stdout', `${line}: ${'x'.repeat(12)}\n`);
+    rows.sync(10);
+    expect(rows.count).toBe(200);
+    const read = rows.anchorOf(171);
+    expect([read, rows.rowOf(read)]).toEqual([{ line: 85, from: 10 }, 171]);
+    const shifts = rows.shifts;
+    store.append('stdout', '100: y\n');
+    rows.sync(10);
+    // 80 of the 101 lines are left: 79 of two rows and the last of one.
+    expect([store.dropped, rows.count, rows.shifts]).toEqual([21, 159, shifts + 1]);
+    expect(rows.rowOf(read)).toBe(171 - 42);
+    expect(whole()[rows.rowOf(read)]).toBe('xxxxxx');
+    expect(rows.rowOf({ line: 3, from: 0 })).toBe(0);
+    rows.sync(20);
+    expect([rows.count, whole()[rows.rowOf(read)]]).toEqual([80, '85: xxxxxxxxxxxx']);
+    expect(new Set(whole()).size).toBe(80);
+  });
+
+  it('of one line that grows are counted from its last row on', () => {
+    const store = new TextStore();
+    const rows = new Rows(store);
+    let text = '';
+    for (const piece of ['ab漢字', '漢字漢', 'x'.repeat(9), '😀'.repeat(7), 'e\u0301'.repeat(9)]) {
+      text += piece;
+      store.append('stdout', piece);
+      rows.sync(8);
+      expect(Array.from({ length: rows.count }, (_, row) => rows.at(row)!.from)).toEqual(breaks(text, 8));
+    }
+  });
+
   it('count wide letters twice and never cut a character', () => {
     expect(breaks('漢字漢字漢字', 8)).toEqual([0, 4]);
     const emoji = '😀'.repeat(10);

@@ -19,14 +19,17 @@ export interface Caps {
 }
 
 /** More than this of a live run is not kept: the newest is. */
-export const LIVE_CAPS: Caps = { lines: 200_000, characters: 8_000_000 };
+export const LIVE_CAPS: Caps = { lines: 30_000, characters: 4_000_000 };
+/** So much of the caps is left when something has to go: it goes seldom, and much at once. */
+const KEPT = 0.8;
 const TAB = 8;
 
 export class TextStore implements Sink {
   readonly lines: Line[] = [];
   version = 0;
-  /** Raised when lines went away at the start, so that positions must be counted anew. */
+  /** Raised when a line changed that was there before, so that its rows must be counted anew. */
   generation = 0;
+  /** Lines that went away at the start. */
   dropped = 0;
   private characters = 0;
   private open: Line | null = null;
@@ -105,8 +108,8 @@ export class TextStore implements Sink {
   private trim(): void {
     if (this.lines.length <= this.caps.lines && this.characters <= this.caps.characters) return;
     let gone = 0;
-    const keepLines = this.caps.lines * 0.8;
-    const keepCharacters = this.caps.characters * 0.8;
+    const keepLines = this.caps.lines * KEPT;
+    const keepCharacters = this.caps.characters * KEPT;
     while (gone < this.lines.length - 1 && (this.lines.length - gone > keepLines || this.characters > keepCharacters)) {
       this.characters -= this.lines[gone]?.text.length ?? 0;
       gone += 1;
@@ -118,8 +121,8 @@ export class TextStore implements Sink {
       only.text = only.text.slice(-Math.floor(keepCharacters));
       only.spans = null;
       this.characters = only.text.length;
+      this.generation += 1;
     }
-    this.generation += 1;
   }
 }
 

@@ -4,17 +4,31 @@ import { isLow } from './hostile';
 
 export interface Lines {
   readonly lines: readonly { text: string; origin?: string }[];
+  /** Raised when a line changed that was there before. */
   readonly generation: number;
+  /** Lines that went away at the start. */
+  readonly dropped?: number;
 }
 
-/** Where each row starts. Follows a store that grows without starting anew. */
+/** A place in the text that outlives new widths and lines that go. */
+export interface Anchor {
+  /** Counted from the first line there ever was. */
+  line: number;
+  from: number;
+}
+
+/** Where each row starts. Follows a store that grows at its end and goes at its start, without starting anew. */
 export class Rows {
+  /** Of each row, counted from the first line there ever was. */
   private line: number[] = [];
   private start: number[] = [];
   private columns = 0;
   private generation = -1;
-  private done = 0;
+  /** The line that comes next. */
+  private next = 0;
   private lastLength = 0;
+  /** Raised when rows that were there have another number now. */
+  shifts = 0;
 
   constructor(private readonly store: Lines) {}
 
@@ -25,16 +39,12 @@ export class Rows {
   sync(columns: number): void {
     const wide = Math.max(8, Math.floor(columns));
     if (wide !== this.columns || this.generation !== this.store.generation) this.reset(wide);
-    this.reopenLast();
+    this.forget();
+    this.goOn();
     const { lines } = this.store;
-    for (; this.done < lines.length; this.done += 1) {
-      const { text, origin } = lines[this.done] ?? { text: '' };
-      const ours = origin === 'note' || origin === 'heading';
-      for (const start of ours ? wordBreaks(text, wide) : breaks(text, wide)) {
-        this.line.push(this.done);
-        this.start.push(start);
-      }
-      this.lastLength = text.length;
+    for (let line = lines[this.next - this.dropped]; line; line = lines[this.next - this.dropped]) {
+      this.add(line, 0);
+      this.next += 1;
     }
   }
 
@@ -43,27 +53,73 @@ export class Rows {
     const line = this.line[row];
     const from = this.start[row];
     if (line === undefined || from === undefined) return null;
-    const to = this.line[row + 1] === line ? (this.start[row + 1] ?? 0) : (this.store.lines[line]?.text.length ?? 0);
-    return { line, from, to, first: from === 0 };
+    const at = line - this.dropped;
+    const to = this.line[row + 1] === line ? (this.start[row + 1] ?? 0) : (this.store.lines[at]?.text.length ?? 0);
+    return { line: at, from, to, first: from === 0 };
+  }
+
+  anchorOf(row: number): Anchor {
+    const last = this.line.length - 1;
+    const at = Math.min(Math.max(0, row), Math.max(0, last));
+    return { line: this.line[at] ?? 0, from: this.start[at] ?? 0 };
+  }
+
+  /** The row that a place is in now; the first one where it is gone. */
+  rowOf({ line, from }: Anchor): number {
+    let low = 0;
+    let high = this.line.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      const [at, start] = [this.line[middle] ?? 0, this.start[middle] ?? 0];
+      if (at < line || (at === line && start <= from)) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  private get dropped(): number {
+    return this.store.dropped ?? 0;
   }
 
   private reset(columns: number): void {
     this.line = [];
     this.start = [];
-    this.done = 0;
+    this.next = this.dropped;
     this.columns = columns;
     this.generation = this.store.generation;
+    this.shifts += 1;
   }
 
-  /** The last line may have grown since. */
-  private reopenLast(): void {
-    const last = this.done - 1;
-    if (last < 0 || this.store.lines[last]?.text.length === this.lastLength) return;
-    while (this.line.at(-1) === last) {
-      this.line.pop();
-      this.start.pop();
+  /** Rows of lines that are gone. */
+  private forget(): void {
+    if (this.line.length === 0 || (this.line[0] ?? 0) >= this.dropped) {
+      this.next = Math.max(this.next, this.dropped);
+      return;
     }
-    this.done = last;
+    const gone = this.next <= this.dropped ? this.line.length : this.rowOf({ line: this.dropped, from: 0 });
+    this.line.splice(0, gone);
+    this.start.splice(0, gone);
+    this.next = Math.max(this.next, this.dropped);
+    this.shifts += 1;
+  }
+
+  /** The last line may have grown since: what follows its last row is new, and nothing before it. */
+  private goOn(): void {
+    const at = this.next - 1;
+    const line = this.store.lines[at - this.dropped];
+    if (!line || this.line.at(-1) !== at || line.text.length === this.lastLength) return;
+    this.line.pop();
+    this.add(line, this.start.pop() ?? 0, at);
+  }
+
+  private add({ text, origin }: { text: string; origin?: string }, from: number, line = this.next): void {
+    const ours = origin === 'note' || origin === 'heading';
+    const rest = from === 0 ? text : text.slice(from);
+    for (const start of ours ? wordBreaks(rest, this.columns) : breaks(rest, this.columns)) {
+      this.line.push(line);
+      this.start.push(from + start);
+    }
+    this.lastLength = text.length;
   }
 }
 

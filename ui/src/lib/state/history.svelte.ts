@@ -4,11 +4,13 @@ import { spanOf, type Day } from '../days';
 import { asError, historyPage, historyStats } from '../ipc/client';
 import type { CommandError, RunRow } from '../ipc/types';
 import { keyOf, type Who } from '../clients';
+import { endedAt } from '../words';
 
 /** What the list shows of a run; a hundred thousand of these are held. */
 export interface Brief {
   id: string;
   at: number;
+  ended: number;
   client: string;
   program: string | null;
   language: string;
@@ -38,6 +40,7 @@ export function brief(run: RunRow): Brief {
   return {
     id: run.run_id,
     at: run.at_ms,
+    ended: endedAt(run),
     client: run.client,
     program: run.client_program,
     language: run.language,

@@ -19,9 +19,8 @@ export class Watch {
   readonly output = new TextStore(LIVE_CAPS);
   samples = $state.raw<Sample[]>([]);
   ended = $state(false);
-  /** Counts what arrived; raised at most once a frame. */
+  /** Counts what arrived; raised seldom enough to be painted each time. */
   version = $state(0);
-  private frame = 0;
   private stop: Stop | null = null;
   private over = false;
 
@@ -40,7 +39,7 @@ export class Watch {
   close(): void {
     this.over = true;
     this.stop?.();
-    cancelAnimationFrame(this.frame);
+    stale.delete(this);
   }
 
   private receive(event: LiveEvent): void {
@@ -60,12 +59,27 @@ export class Watch {
   }
 
   private changed(): void {
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.version += 1;
-    });
+    stale.add(this);
+    if (!due) due = setTimeout(showAll, SHOW_EVERY_MS);
   }
+
+  show(): void {
+    this.version += 1;
+  }
+}
+
+/** What arrived is shown so often: the app gathers as long, and each run has a clock of its own. */
+const SHOW_EVERY_MS = 40;
+const stale = new Set<Watch>();
+let due: ReturnType<typeof setTimeout> | undefined;
+
+/** All runs at once, with one painting. */
+function showAll(): void {
+  requestAnimationFrame(() => {
+    due = undefined;
+    for (const watch of stale) watch.show();
+    stale.clear();
+  });
 }
 
 class Live {

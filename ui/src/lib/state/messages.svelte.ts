@@ -9,17 +9,26 @@ export interface Message {
   hint: string | null;
   mend: Mend | null;
   bad: boolean;
+  /** What can be done about it, on a button. */
+  act?: Act | undefined;
+}
+
+export interface Act {
+  name: string;
+  do: () => Promise<unknown>;
 }
 
 const STAY_MS = 4000;
+/** Long enough to reach its button. */
+const STAY_WITH_ACT_MS = 12_000;
 const MOST = 3;
 
 class Messages {
   list = $state<Message[]>([]);
   private last = 0;
 
-  say(text: string): void {
-    this.add({ text, hint: null, mend: null, bad: false });
+  say(text: string, act?: Act): void {
+    this.add({ text, hint: null, mend: null, bad: false, act });
   }
 
   /** Stays until it is closed. */
@@ -37,7 +46,7 @@ class Messages {
     const id = this.last;
     const others = this.list.filter((message) => message.text !== said.text);
     this.list = [...others, { ...said, id }].slice(-MOST);
-    if (!said.bad) setTimeout(() => this.close(id), STAY_MS);
+    if (!said.bad) setTimeout(() => this.close(id), said.act ? STAY_WITH_ACT_MS : STAY_MS);
   }
 }
 

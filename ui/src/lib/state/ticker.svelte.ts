@@ -4,17 +4,25 @@ import { createSubscriber } from 'svelte/reactivity';
 
 class Ticker {
   private readonly subscribe: () => void;
+  private time: number | null = null;
 
   constructor(everyMs: number) {
     this.subscribe = createSubscriber((update) => {
-      const timer = setInterval(update, everyMs);
-      return () => clearInterval(timer);
+      const timer = setInterval(() => {
+        this.time = Date.now();
+        update();
+      }, everyMs);
+      return () => {
+        clearInterval(timer);
+        this.time = null;
+      };
     });
   }
 
+  /** The same for all who show it at one moment, so that a list and a page agree. */
   get now(): number {
     this.subscribe();
-    return Date.now();
+    return $effect.tracking() ? (this.time ??= Date.now()) : Date.now();
   }
 }
 

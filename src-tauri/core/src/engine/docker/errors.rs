@@ -22,8 +22,10 @@ pub(super) fn engine_error(endpoint: &Endpoint, doing: &'static str, error: Erro
         Error::DockerResponseServerError { status_code: 409, message } if says_going(&message) => {
             EngineError::NoContainer
         }
-        // As it goes down or comes up: it has no words for it.
-        Error::DockerResponseServerError { status_code: 500.., message } if message.trim().is_empty() => {
+        // As it goes down or comes up: it has no words for it, or those of the part that goes first.
+        Error::DockerResponseServerError { status_code: 500.., message }
+            if message.trim().is_empty() || lacks_runtime(&message) =>
+        {
             EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: endpoint.clone() })
         }
         Error::DockerResponseServerError { status_code, message } => {
@@ -93,6 +95,16 @@ fn says_going(message: &str) -> bool {
     message.contains("marked for removal")
 }
 
+/// Docker, without the daemon that keeps its containers: the words are gRPC's.
+fn lacks_runtime(message: &str) -> bool {
+    let lower = message.to_lowercase();
+    let says = |words: &str| lower.contains(words);
+    says("transport is closing")
+        || says("client connection is closing")
+        || says("connection is unavailable")
+        || (says("transport:") && lower.ends_with("unavailable"))
+}
+
 /// The first I/O error below this one.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
     let mut next = Some(error);
@@ -156,6 +168,26 @@ mod tests {
     fn a_container_that_is_just_being_removed_is_gone() {
         let message = "container is marked for removal and cannot be started";
         assert_eq!(answer(409, message), EngineError::NoContainer);
+    }
+
+    /// Docker's own keeper of containers ends before Docker itself does.
+    #[test]
+    fn an_engine_that_has_lost_its_runtime_is_on_its_way() {
+        let silent = EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: endpoint() });
+        for message in [
+            "transport is closing: unavailable",
+            "connection error: desc = \"transport: Error while dialing dial unix containerd.sock\": unavailable",
+            "rpc error: code = 14 desc = grpc: the connection is unavailable",
+            "rpc error: code = Unavailable desc = transport is closing",
+            "grpc: the client connection is closing: unknown",
+        ] {
+            assert_eq!(answer(500, message), silent, "{message}");
+        }
+        let refused = |message: &str| EngineError::Refused { doing: "start a container", message: message.into() };
+        for message in ["the device nvidia.com/gpu=0 is unavailable", "OCI runtime create failed: transport is closing"]
+        {
+            assert_eq!(answer(400, message), refused(message), "{message}");
+        }
     }
 
     #[test]

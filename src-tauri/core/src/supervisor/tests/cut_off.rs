@@ -19,7 +19,6 @@ async fn a_run_whose_container_is_ended_has_its_output_and_the_cause() {
         ("open\ndie killed", CutBy::Outside),
         ("die", CutBy::Unknown),
         ("die unrecorded", CutBy::Unknown),
-        ("die 1", CutBy::Unknown),
         ("die 0", CutBy::Engine),
     ] {
         let run = rig.start(1, &format!("out so far\nerr oops\n{end}"));

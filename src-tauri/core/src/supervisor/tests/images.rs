@@ -44,6 +44,24 @@ async fn a_failed_pull_tells_every_waiting_caller_why_and_others_run_on() {
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
 }
 
+/// The registry is not to blame, and the image is neither.
+#[tokio::test]
+async fn an_engine_that_goes_away_while_it_pulls_is_told_as_such() {
+    let rig = Rig::with(Fake::new(), |_| ());
+    let broke = PullError::Other { message: "the connection to the engine broke".into() };
+    rig.fake.script_pull(PYTHON, vec![Err(broke.clone())]);
+    rig.fake.hold_pulls();
+    let run = rig.start(1, "exit 0");
+    let pulling = |snapshot: &Snapshot| matches!(snapshot.images[0].state, crate::event::ImageState::Pulling(_));
+    rig.until(pulling).await;
+    rig.fake.set_trouble(Some(not_running()));
+    rig.fake.open("pull");
+    assert_eq!(run.result().await, Err(RunError::Engine(not_running())));
+    rig.fake.set_trouble(None);
+    // One that answers has failed by itself.
+    assert_eq!(rig.start(1, "exit 0").result().await, Err(RunError::Image { image: PYTHON.into(), error: broke }));
+}
+
 #[tokio::test]
 async fn an_image_that_declares_volumes_is_refused_in_its_own_words_and_can_be_removed() {
     let rig = Rig::with(Fake::new(), |_| ());

@@ -137,3 +137,28 @@ async fn a_run_that_waits_can_be_looked_at_until_it_has_run() {
     assert_eq!(onlooker.take().len(), 1);
     assert_eq!((first.status().await, second.status().await), (Status::Ok, Status::Ok));
 }
+
+#[tokio::test]
+async fn what_a_run_was_asked_to_do_is_shown_while_it_waits_and_runs_and_no_longer() {
+    let rig = one_at_a_time();
+    let first = rig.start(1, "wait gate");
+    rig.running(1).await;
+    let second = rig.start(2, "wait other");
+    let ids = [first.id, second.id];
+    rig.queued(1).await;
+    let waits = rig.supervisor.request(second.id).await.unwrap();
+    assert_eq!((&waits.spec.code[..], waits.client.id), (&b"wait other"[..], ClientId(2)));
+    assert_eq!(rig.supervisor.request(first.id).await.unwrap().spec.code, "wait gate");
+    rig.fake.open("gate");
+    assert_eq!(first.status().await, Status::Ok);
+    rig.queued(0).await;
+    // The very bytes that wait, although its limits were set anew at its start.
+    let runs = rig.supervisor.request(second.id).await.unwrap();
+    assert_eq!(runs.spec.code.as_ptr(), waits.spec.code.as_ptr());
+    rig.fake.open("other");
+    assert_eq!(second.status().await, Status::Ok);
+    rig.running(0).await;
+    for id in ids {
+        assert!(rig.supervisor.request(id).await.is_none());
+    }
+}

@@ -8,6 +8,11 @@ async fn the_outcome_says_whether_the_history_has_it() {
     let labelled = |label: &str| RunSpec { label: Some(label.into()), ..spec(Language::Python, "exit 0") };
     assert!(rig.start_spec(1, labelled("recorded")).result().await.unwrap().recorded);
     assert!(!rig.start_spec(1, labelled("unrecorded")).result().await.unwrap().recorded);
+    let cut = RunSpec { label: Some("unrecorded".into()), ..spec(Language::Python, "die killed") };
+    match rig.start_spec(1, cut).result().await {
+        Err(RunError::Interrupted(cut)) => assert!(!cut.recorded),
+        other => panic!("not cut off: {other:?}"),
+    }
 }
 
 #[tokio::test]
