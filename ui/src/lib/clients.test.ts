@@ -43,7 +43,11 @@ describe('the settings', () => {
   });
 
   it('name every kind of notification', () => {
-    expect(NOTIFICATIONS_HINT).toMatch(/^When a new agent runs code, .* or this app takes over from another Sandtray\. A press on one/);
-    expect(NOTIFICATIONS_HINT).toContain('you are still told when settings could not be written, the window closes for the first time, the window ends by itself or Sandtray was updated');
+    expect(NOTIFICATIONS_HINT).toBe(
+      'When a new agent runs code; a program is stopped by a limit or cut off; an image has been fetched or can’t be; Docker goes away or comes back; ' +
+        'runs can’t be recorded, or can again; this app takes over from another Sandtray; or running code is turned on. A press on one shows what it tells of. ' +
+        'Always told: when settings can’t be written; the window closes for the first time or ends by itself; or Sandtray was updated. ' +
+        'Turned off, the window and the tray still say when running code was turned on.',
+    );
   });
 });

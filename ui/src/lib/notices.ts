@@ -2,34 +2,30 @@
 
 import type { NoticeKind } from './ipc/types';
 
-/** As `always` too to an owner who wants none: they answer what was just done. */
-type Words = { when: string; always?: true };
-
-const WORDS: Record<NoticeKind, Words> = {
-  new_client: { when: 'a new agent runs code' },
-  run_killed: { when: 'a limit stops a program' },
-  run_cut_off: { when: 'a program is cut off' },
-  pull_finished: { when: 'an image has been fetched' },
-  pull_failed: { when: 'an image could not be fetched' },
-  engine_lost: { when: 'Docker goes away' },
-  engine_back: { when: 'Docker comes back' },
-  history_lost: { when: 'runs cannot be recorded' },
-  history_back: { when: 'runs can be recorded again' },
-  turned_on: { when: 'running code is turned on' },
-  took_over: { when: 'this app takes over from another Sandtray' },
-  not_saved: { when: 'settings could not be written', always: true },
-  stays_in_tray: { when: 'the window closes for the first time', always: true },
-  no_window: { when: 'the window ends by itself', always: true },
-  updated: { when: 'Sandtray was updated and has to be started again', always: true },
+/** Kinds with the same words are named once. `answer`: told to an owner too who wants no news, since it answers what was just done. */
+const WORDS: Record<NoticeKind, readonly ['news' | 'answer', string]> = {
+  new_client: ['news', 'a new agent runs code'],
+  run_killed: ['news', 'a program is stopped by a limit or cut off'],
+  run_cut_off: ['news', 'a program is stopped by a limit or cut off'],
+  pull_finished: ['news', 'an image has been fetched or can’t be'],
+  pull_failed: ['news', 'an image has been fetched or can’t be'],
+  engine_lost: ['news', 'Docker goes away or comes back'],
+  engine_back: ['news', 'Docker goes away or comes back'],
+  history_lost: ['news', 'runs can’t be recorded, or can again'],
+  history_back: ['news', 'runs can’t be recorded, or can again'],
+  took_over: ['news', 'this app takes over from another Sandtray'],
+  turned_on: ['news', 'running code is turned on'],
+  not_saved: ['answer', 'settings can’t be written'],
+  stays_in_tray: ['answer', 'the window closes for the first time or ends by itself'],
+  no_window: ['answer', 'the window closes for the first time or ends by itself'],
+  updated: ['answer', 'Sandtray was updated'],
 };
 
-function joined(words: readonly string[]): string {
-  const last = words.at(-1) ?? '';
-  return words.length > 1 ? `${words.slice(0, -1).join(', ')} or ${last}` : last;
+function told(which: 'news' | 'answer'): string {
+  const words = [...new Set(Object.values(WORDS).filter(([kind]) => kind === which).map(([, when]) => when))];
+  return `${words.slice(0, -1).join('; ')}; or ${words.at(-1)}`;
 }
 
-const told = (always: boolean) => Object.values(WORDS).filter((words) => (words.always ?? false) === always).map(({ when }) => when);
-
 export const NOTIFICATIONS_HINT =
-  `When ${joined(told(false))}. A press on one shows what it tells of. ` +
-  `Turned off, you are still told when ${joined(told(true))}; that running code was turned on is then said in the window and the tray.`;
+  `When ${told('news')}. A press on one shows what it tells of. Always told: when ${told('answer')}. ` +
+  `Turned off, the window and the tray still say when running code was turned on.`;
