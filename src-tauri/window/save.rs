@@ -117,6 +117,7 @@ fn not_saved(why: &str) -> CommandError {
 }
 
 /// Why the disk refused, for a person who does not know the system's own words.
+#[expect(clippy::wildcard_enum_match_arm, reason = "systems have some 40 kinds of failure; few of them come up here")]
 pub(crate) fn plainly(failure: &io::Error) -> String {
     match failure.kind() {
         ErrorKind::NotFound => "the folder is not there".into(),

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_the_window_offers_to_copy_is_a_command_of_ours() {
-        let page = include_str!("../../../ui/src/components/Connect.svelte");
+        let page = include_str!("../../../ui/src/lib/connect.ts");
         let offered: Vec<&str> = page.split('`').filter(|text| text.starts_with("sandtray ")).collect();
         assert!(!offered.is_empty());
         for line in offered {

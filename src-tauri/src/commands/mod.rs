@@ -31,6 +31,7 @@ pub(crate) type Answer<T> = Result<T, CommandError>;
 /// too: see `build.rs` and `capabilities/main.json`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", content = "args", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[expect(clippy::enum_variant_names, reason = "each is named as its command")]
 pub(crate) enum Request {
     Subscribe {
         channel: ChannelId,

@@ -8,7 +8,7 @@ const KEPT: usize = 200;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Said {
-    Call(Call),
+    Call(Box<Call>),
     /// Something that has no call, and should not be.
     Strange {
         at: u64,

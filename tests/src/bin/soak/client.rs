@@ -127,7 +127,7 @@ impl Client {
             }
             Err(end) => (end, Value::Null),
         };
-        say(&Said::Call(Call {
+        say(&Said::Call(Box::new(Call {
             client: self.number,
             kind: program.kind.into(),
             label: program.request["label"].as_str().unwrap_or_default().into(),
@@ -140,7 +140,7 @@ impl Client {
             wrong: (!wrong.is_empty()).then(|| wrong.join("; ")),
             request: shortened(&program.request),
             answer: shortened(&answer),
-        }));
+        })));
     }
 
     /// A connection that was greeted; where there is none, one as soon as the service is there.

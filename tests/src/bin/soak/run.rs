@@ -105,7 +105,7 @@ fn hear(said: Said, world: &World, report: &mut Report) {
             let before: Vec<_> = disturbances.into_iter().filter(|one| one.began <= call.ended).collect();
             let _ = writeln!(report.kept, "{}", serde_json::to_string(&call).unwrap());
             report.findings.extend(judge::findings(&call, &before));
-            report.calls.push(call);
+            report.calls.push(*call);
         }
         Said::Strange { at, what } => report.findings.push(Finding::new(at, what, &disturbances)),
     }
