@@ -37,6 +37,8 @@ export function filled(value, text, key = '') {
   if (typeof value === 'string') return FIELDS.has(key) ? worded(value, text, key) : value;
   if (Array.isArray(value)) {
     if (LISTS.has(key)) return value.map((_, at) => `${at} ${text}`);
+    // No two agents have one name and one program.
+    if (key === 'agents') return value.map((item, at) => ({ ...filled(item, text), name: `${at} ${text}` }));
     // No two files of a run have one name.
     return value.map((item, at) => ((key.includes('files') || key === 'inputs') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
   }

@@ -75,7 +75,7 @@ export const agentTrials = {
     const rows = await page.locator('ul .row').allInnerTexts();
     assert.equal(rows.length, 4);
     assert.match(rows[0], /claude-desktop\s+claude, process 4312\s+Connected now\s+First seen .*\s+1,022 runs/);
-    assert.match(rows[2], /claude-desktop\s+node\s+Last seen 58 min ago\s+First seen 1 h ago\s+1 run/);
+    assert.match(rows[2], /claude-desktop\s+node\s+Last seen \d+ min ago\s+First seen 1 h ago\s+1 run/);
     await page.getByRole('button', { name: '1,022 runs of claude-desktop' }).click();
     await page.getByRole('listbox').waitFor();
     const last = (await calls(page, 'history_page')).at(-1).filter;
