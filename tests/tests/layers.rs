@@ -95,7 +95,7 @@ const MODULES: &[(&str, &[&str])] = &[
 const APP_PLACES: &[(&str, &[&str])] = &[
     ("tauri", &[]),
     ("ksni", &["tray/linux.rs"]),
-    ("zbus", &["notify/linux.rs"]),
+    ("zbus", &["lib.rs", "notify/linux.rs"]),
     ("notify_rust", &["notify/native.rs"]),
     ("tray_icon", &["tray/native.rs"]),
     ("tao", &["tray/native.rs"]),

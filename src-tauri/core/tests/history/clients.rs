@@ -57,9 +57,7 @@ async fn a_history_of_an_earlier_version_is_counted_too() {
     let history = folder.open().await;
     history.record(run_of("claude", Some("node"), 1)).await.unwrap();
     history.close().await.unwrap();
-    let file = rusqlite::Connection::open(folder.file()).unwrap();
-    file.execute_batch("DROP INDEX run_by_agent; PRAGMA user_version = 1").unwrap();
-    drop(file);
+    folder.to_first_version();
     let found = folder.open().await.clients().await.unwrap();
     assert_eq!((found.len(), found[0].runs), (1, 1));
 }

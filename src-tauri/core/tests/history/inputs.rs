@@ -115,17 +115,7 @@ async fn a_history_of_the_first_version_is_read_and_written_on() {
     let record = given(5, &[("a.csv", Bytes::from_static(b"1,2"))], Bytes::from_static(b"in"));
     history.record(record.clone()).await.unwrap();
     history.close().await.unwrap();
-    // What the first version made of the same run.
-    let connection = Connection::open(folder.file()).unwrap();
-    connection
-        .execute_batch(
-            "DROP TABLE input; DROP TABLE content; ALTER TABLE run DROP COLUMN title; ALTER TABLE run DROP COLUMN ended_by; ALTER TABLE run DROP COLUMN overflow;
-             ALTER TABLE run DROP COLUMN given_up; UPDATE total SET bytes = bytes - inputs; ALTER TABLE total DROP COLUMN inputs;
-             UPDATE body SET names = '{\"files_in\":[{\"name\":\"a.csv\",\"size\":3}],\"skipped_files\":[],\"left_behind\":[]}';
-             PRAGMA user_version = 1;",
-        )
-        .unwrap();
-    drop(connection);
+    folder.to_first_version();
     let history = folder.open().await;
     let found = history.get(record.row.run_id).await.unwrap().unwrap();
     assert_eq!((found.row.title.as_deref(), found.row.overflow, found.row.given_up), (None, None, false));

@@ -47,6 +47,20 @@ impl Folder {
         self.root.path().join("history.sqlite")
     }
 
+    /// Makes of a closed file what the first version had made of the same runs.
+    fn to_first_version(&self) {
+        let connection = rusqlite::Connection::open(self.file()).unwrap();
+        connection
+            .execute_batch(
+                "DROP TABLE input; DROP TABLE content; DROP INDEX run_by_agent; ALTER TABLE run DROP COLUMN title;
+                 ALTER TABLE run DROP COLUMN ended_by; ALTER TABLE run DROP COLUMN overflow; ALTER TABLE run DROP COLUMN given_up;
+                 UPDATE total SET bytes = bytes - inputs; ALTER TABLE total DROP COLUMN inputs;
+                 UPDATE body SET names = '{\"files_in\":[{\"name\":\"a.csv\",\"size\":3}],\"skipped_files\":[],\"left_behind\":[]}';
+                 PRAGMA user_version = 1;",
+            )
+            .unwrap();
+    }
+
     async fn open(&self) -> History {
         let opened = History::open(&self.file(), HistorySettings::default()).await.unwrap();
         assert_eq!(opened.set_aside, None);
