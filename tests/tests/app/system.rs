@@ -103,7 +103,12 @@ async fn all_files_are_saved_to_a_folder_and_nothing_is_replaced_unasked() {
     let choose = || async {
         eventually("a dialog asks where", || async { keyboard.focus("Save all files").expect("a screen") }).await;
         keyboard.write(folder.to_str().expect("plain letters")).expect("keys");
-        keyboard.press(ENTER).expect("a key");
+        // The first press may only enter the folder.
+        eventually("the dialog takes the folder", || async {
+            keyboard.press(ENTER).expect("a key");
+            !keyboard.focus("Save all files").expect("a screen")
+        })
+        .await;
     };
     let (saved, ()) = tokio::join!(window.invoke("save_all", files.clone()), choose());
     let saved = saved.expect("an answer");

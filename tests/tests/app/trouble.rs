@@ -288,7 +288,7 @@ async fn run_again_while_it_is_off_offers_the_switch() {
     window.script("[...document.querySelectorAll('.acts .btn')].find((button) => button.textContent.includes('Run again')).click()").await;
     window.until("Turn on the switch first.").await;
     keep("run-again-off", &window).await;
-    window.click(".messages .mend").await;
+    window.click(".messages .act").await;
     tray.until("Ready").await;
     quit(tray).await;
 }
