@@ -109,10 +109,10 @@ const APP_PLACES: &[(&str, &[&str])] = &[
 
 /// The same of the window. All that it has of the app is what the two say to each other.
 const WINDOW_PLACES: &[(&str, &[&str])] = &[
-    ("fs", &["save.rs", "stdio.rs"]),
+    ("fs", &["save.rs", "save_all.rs", "stdio.rs"]),
     ("tempfile", &["save.rs"]),
     ("png", &[]),
-    ("tauri_plugin_dialog", &["main.rs", "save.rs"]),
+    ("tauri_plugin_dialog", &["main.rs", "save.rs", "save_all.rs"]),
     ("rustix", &["stdio.rs"]),
     ("service", &[]),
     ("supervisor", &[]),
