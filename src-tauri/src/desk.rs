@@ -129,7 +129,7 @@ impl Desk {
 
     /// To the window, if it is open.
     pub(crate) fn say(&self, event: WindowEvent) {
-        // Nobody listens while it is closed.
+        // A closed window has no receiver.
         let _ = self.said.send(event);
     }
 

@@ -1,5 +1,4 @@
-//! Somebody between the service and its engine, who lets everything through but the answers that a test wants lost, and
-//! who may go away.
+//! A proxy between the service and its engine. It loses the answers that a test names, and it can close and open again.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests, though no test stands in them")]
 

@@ -53,7 +53,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: what still has a file open there lets go of it soon.
+        // Lazily, since a program that is ending may still have a file open there.
         if !as_root("umount", &["-l", &self.path()]) {
             eprintln!("{} is still mounted", Path::new(&self.folder).display());
         }

@@ -33,7 +33,7 @@ export const agentTrials = {
     const page = await start({ ...base, open: 'runs' });
     await page.getByRole('button', { name: 'Connect an agent' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
-    assert.equal(await page.getByRole('button', { name: 'Hide examples' }).getAttribute('aria-expanded'), 'true', 'open while nobody came in');
+    assert.equal(await page.getByRole('button', { name: 'Hide examples' }).getAttribute('aria-expanded'), 'true', 'open before the first agent');
     return page;
   },
 

@@ -69,7 +69,7 @@ fn lock(paths: &Paths) -> Result<File, InstanceError> {
     }
 }
 
-/// A full disk keeps nobody from starting; but no other process may then pass for this one.
+/// The service starts on a full disk too. The old file is then removed, so that it does not name another process.
 fn tell_process(paths: &Paths) {
     let pid = paths.pid_file();
     if let Err(error) = disk::write_atomically(&pid, std::process::id().to_string().as_bytes()) {

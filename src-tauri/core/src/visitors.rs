@@ -90,7 +90,7 @@ fn leave(book: &mut Book, badge: &Badge) {
 pub struct Changes(watch::Receiver<Book>);
 
 impl Changes {
-    /// False once nobody can come any more.
+    /// False once the service no longer accepts connections.
     pub async fn next(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }

@@ -19,7 +19,7 @@ const PROBE_MILLIS: u64 = 20_000;
 /// The time for a whole proof, with its container. Runs that wait for that image wait no longer; others do not wait at
 /// all.
 const PROOF_BUDGET: Duration = Duration::from_secs(45);
-/// Containers that a proof may lose to somebody who removes them; the last one's loss is told.
+/// Containers that one proof makes, if each is removed from outside. The loss of the last one is an error.
 const TRIES: u32 = 3;
 
 #[derive(Debug)]

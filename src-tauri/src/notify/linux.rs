@@ -49,7 +49,7 @@ impl Desktop {
         }
     }
 
-    /// To be called inside of the runtime: the bus cannot be let go of outside.
+    /// Must be called inside the runtime: closing the connection to the bus needs it.
     pub(super) async fn close(&self) {
         drop(self.0.lock().await.take());
     }
@@ -136,7 +136,7 @@ impl Line {
 
     async fn able(&self) -> zbus::Result<Able> {
         let mut able = self.able.lock().await;
-        // Nobody has the name while the service is not started yet.
+        // The name has no owner before the service has started.
         let owner = self.owner().await.ok();
         if let Some(known) = able.as_ref().filter(|known| Some(&known.owner) == owner.as_ref()) {
             return Ok(known.clone());

@@ -102,7 +102,7 @@ fn the_group_is_offered_with_what_it_means() {
     assert_eq!(commands(&shown), ["sudo usermod -aG docker \"$USER\""]);
     assert!(shown.steps.iter().any(|step| step.text.contains("all rights on this computer (root)")));
     assert_eq!(links(&shown), [Link::RootlessDocker]);
-    // Podman's and somebody's own socket are not that group's.
+    // The docker group does not own Podman's socket, nor a socket elsewhere.
     for endpoint in [at("unix:///run/podman/podman.sock", "Podman"), at("unix:///own.sock", "DOCKER_HOST")] {
         let shown = of(EngineTrouble::PermissionDenied { endpoint }, Family::Debian);
         assert!(!commands(&shown).iter().any(|command| command.contains("docker")), "{shown:?}");

@@ -22,7 +22,7 @@ fn times_told(desktop: &Desktop) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_close_ever_says_where_sandtray_stays_and_no_other() {
-    // Told to those too who want no news: it answers what they have just done.
+    // This notification answers an act of the owner, so it is shown with notifications off too.
     let desktop = Desktop::with(Settings { notifications: false, ..Settings::default() }).await;
     let app = desktop.by_hand().await;
     let tray = desktop.tray().await;

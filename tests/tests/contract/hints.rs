@@ -233,8 +233,8 @@ fn programs() -> Vec<(&'static str, Vec<Value>)> {
         (
             "denied",
             vec![
-                python("open('/root/x', 'w')"),
-                js("require('fs').writeFileSync('/root/x', '')"),
+                python("open('/etc/shadow')"),
+                js("require('fs').readFileSync('/etc/shadow')"),
                 json!({ "language": "shell", "code": "./do.sh", "files": { "do.sh": "echo done" } }),
                 json!({ "language": "python", "code": "import subprocess\nsubprocess.run(['./do.sh'], check=True)", "files": { "do.sh": "echo done" } }),
             ],

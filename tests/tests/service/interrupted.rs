@@ -1,4 +1,4 @@
-//! Runs that are cut off while their program runs: by an engine that goes away, or by somebody who ends their container.
+//! Runs that are cut off while their program runs: by an engine that goes away, or by another program that ends their container.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

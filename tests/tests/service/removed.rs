@@ -1,4 +1,4 @@
-//! Containers that somebody removes before their program started: another one takes their place, and nobody notices.
+//! Containers that are removed from outside before their program started: Sandtray makes another one, and the caller notices nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ async fn a_warm_container_that_is_removed_under_a_call_is_replaced_without_a_wor
     rig.stop().await;
 }
 
-/// Somebody who removes every container as soon as it is there.
+/// A program removes every container as soon as it is there.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_every_container_removed_at_once_a_run_is_refused_with_the_reason() {
     let rig = Rig::start_with(|settings| settings.warm = 0).await;

@@ -6,3 +6,5 @@ mod batch;
 mod client;
 mod door;
 mod session;
+mod status;
+mod streaming;

@@ -1,17 +1,14 @@
 use std::time::{Duration, Instant};
 
 use sandtray_core::budget::{COMING, COMING_OF_ONE, Hold};
-use sandtray_core::engine::{Endpoint, EngineState, EngineTrouble};
-use sandtray_core::event::{LiveRun, Waiting};
-use sandtray_core::history::{Trouble, Why};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use crate::client::{connect, connect_reluctant};
 use sandtray_core::ipc::door::Runs;
 use sandtray_tests::rig::eventually;
-use sandtray_tests::scripted::{self, PATIENCE, Scripted, live, pulling};
+use sandtray_tests::scripted::{PATIENCE, Scripted};
 
 #[tokio::test]
 async fn a_call_is_answered_in_the_form_of_the_contract() {
@@ -118,163 +115,6 @@ async fn a_cancel_is_not_lost_on_a_run_that_the_product_hears_of_late() {
     session.wire.ask(4, "code.cancel", json!({ "request_id": 3 })).await;
     assert_eq!(session.wire.get().await["result"]["cancelled"], true);
     assert_eq!(session.wire.get().await["result"]["results"][0]["result"]["status"], "cancelled");
-}
-
-#[tokio::test]
-async fn output_comes_before_its_reply_and_after_the_start() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.stream(1, "chunks 20 100").await;
-    assert_eq!(session.wire.get().await["method"], "code.started");
-    for _ in 0..20 {
-        let chunk = session.wire.get().await;
-        assert_eq!((&chunk["method"], &chunk["params"]["stream"]), (&json!("code.output"), &json!("stdout")));
-        assert_eq!(chunk["params"]["text"].as_str().unwrap().len(), 100);
-    }
-    assert_eq!(session.wire.get().await["result"]["output_bytes"]["stdout"], 2000);
-}
-
-#[tokio::test]
-async fn output_that_overtakes_the_start_is_told_after_it_all_the_same() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.stream(1, "early words").await;
-    let (started, output, reply) = (session.wire.get().await, session.wire.get().await, session.wire.get().await);
-    assert_eq!((&started["method"], &output["method"]), (&json!("code.started"), &json!("code.output")));
-    assert_eq!((&output["params"]["text"], &reply["id"]), (&json!("words"), &json!(1)));
-}
-
-#[tokio::test]
-async fn without_stream_a_call_is_one_line_in_and_one_line_out() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.run(1, "chunks 3 10").await;
-    assert_eq!(session.wire.get().await["id"], 1);
-}
-
-#[tokio::test]
-async fn a_caller_that_waits_is_told_why() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.stream(1, "wait").await;
-    product.until_running(1).await;
-    let run = product.specs()[0].id;
-    let queued = |waiting| vec![LiveRun { waiting: Some(waiting), ..live(run) }];
-    let pull = |fraction| Waiting::Pull { fraction, downloaded_bytes: 1, total_bytes: 4 };
-    let mut told = Vec::new();
-    for waiting in
-        [Waiting::Engine, pull(0.25), pull(0.5), Waiting::Check, Waiting::Turn { ahead: 2 }, Waiting::Turn { ahead: 1 }]
-    {
-        product.change(|s| (s.queued, s.images) = (queued(waiting), vec![pulling(0.25)]));
-        let note = session.wire.get().await;
-        assert_eq!((&note["method"], &note["params"]["request_id"]), (&json!("code.waiting"), &json!(1)));
-        let params = &note["params"];
-        told.push(json!([params["why"], params["image"], params["fraction"], params["ahead"]]));
-    }
-    let image = "python:3.12-slim";
-    assert_eq!(
-        told,
-        [
-            json!(["engine", null, null, null]),
-            json!(["pull", image, 0.25, null]),
-            json!(["pull", image, 0.5, null]),
-            json!(["check", image, null, null]),
-            json!(["turn", null, null, 2]),
-            json!(["turn", null, null, 1]),
-        ]
-    );
-    // With a place, and still without a container.
-    product.change(|s| (s.running, s.queued) = (queued(Waiting::Starting), Vec::new()));
-    assert_eq!(session.wire.get().await["params"]["why"], "starting");
-}
-
-#[tokio::test]
-async fn while_it_is_off_the_capability_does_not_exist() {
-    let product = Scripted::new();
-    product.change(|s| s.enabled = false);
-    let mut session = connect(&product);
-    session.wire.ask(1, "hello", json!({})).await;
-    assert_eq!(session.wire.get().await["result"]["capabilities"], json!([]));
-    session.wire.ask(2, "code.run", json!({ "nonsense": 1 })).await;
-    let error = session.wire.get().await["error"].clone();
-    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32601), &json!("capability_off")));
-}
-
-#[tokio::test]
-async fn a_subscriber_is_told_of_each_change_once() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.ask(1, "subscribe", json!({})).await;
-    assert_eq!(session.wire.get().await["result"]["capabilities"].as_array().unwrap().len(), 1);
-    product.change(|s| s.engine = EngineState::Checking);
-    product.change(|s| s.enabled = false);
-    let note = session.wire.get().await;
-    assert_eq!((&note["method"], &note["params"]["capabilities"]), (&json!("capabilities.changed"), &json!([])));
-    product.change(|s| s.enabled = true);
-    assert_eq!(session.wire.get().await["params"]["capabilities"][0]["name"], "code.run");
-    // A connection that did not ask is told nothing.
-    let mut other = connect(&product);
-    other.wire.ask(1, "hello", json!({})).await;
-    other.wire.get().await;
-    product.change(|s| s.enabled = false);
-    other.wire.ask(2, "hello", json!({})).await;
-    assert_eq!(other.wire.get().await["id"], 2);
-}
-
-#[tokio::test]
-async fn status_and_history_are_told() {
-    let product = Scripted::new();
-    let endpoint = Endpoint { url: "unix:///x".into(), found: "x".into() };
-    product.change(|s| s.engine = EngineState::Trouble(EngineTrouble::NotRunning { endpoint }));
-    let mut session = connect(&product);
-    session.wire.ask(1, "status", Value::Null).await;
-    let status = session.wire.get().await["result"].clone();
-    assert_eq!(status["capability"], json!({ "name": "code.run", "enabled": true }));
-    assert_eq!((&status["engine"]["state"], &status["engine"]["trouble"]), (&json!("trouble"), &json!("not_running")));
-    assert!(status["engine"]["hint"].is_string() && status["engine"]["message"].is_string());
-    let mut ready = scripted::ready();
-    let EngineState::Ready(info) = &mut ready else { unreachable!() };
-    info.endpoint.url = "tcp://10.0.0.1:2375".into();
-    for (state, warned) in [(scripted::ready(), false), (ready, true)] {
-        product.change(|s| s.engine = state);
-        session.wire.ask(3, "status", Value::Null).await;
-        assert_eq!(session.wire.get().await["result"]["engine"]["warning"].is_string(), warned);
-    }
-    session.wire.ask(2, "code.history", json!({ "limit": 3, "before": "c" })).await;
-    assert_eq!(session.wire.get().await["result"], json!({ "runs": [{ "limit": 3 }], "next": "c" }));
-}
-
-#[tokio::test]
-async fn a_run_that_was_not_recorded_says_so_and_the_owner_reads_why() {
-    let product = Scripted::new();
-    let mut session = connect(&product);
-    session.wire.run(1, "say hi").await;
-    assert_eq!(session.wire.get().await["result"].get("recorded"), None);
-    session.wire.run(2, "unrecorded").await;
-    assert_eq!(session.wire.get().await["result"]["recorded"], false);
-    let runs = json!([{ "language": "py", "code": "unrecorded" }, { "language": "py", "code": "exit 0" }]);
-    session.wire.ask(3, "code.batch", json!({ "runs": runs })).await;
-    let batch = session.wire.get().await;
-    let results = &batch["result"]["results"];
-    assert_eq!(
-        (&results[0]["result"]["recorded"], results[1]["result"].get("recorded")),
-        (&json!(false), None),
-        "{batch}"
-    );
-
-    session.wire.ask(4, "status", json!({})).await;
-    assert_eq!(session.wire.get().await["result"]["history"], json!({ "state": "ready" }));
-    let since = std::time::UNIX_EPOCH + Duration::from_secs(1);
-    product.history_in_trouble(Trouble { why: Why::DiskFull, since, unrecorded: 2, given_up: 1, records: false });
-    session.wire.ask(5, "status", json!({})).await;
-    assert_eq!(
-        session.wire.get().await["result"]["history"],
-        json!({
-            "state": "trouble", "why": { "reason": "disk_full" }, "since": 1000, "unrecorded": 2, "given_up": 1, "records": false,
-            "message": "Runs cannot be recorded, and 2 were not: the disk is full. Of 1 run only the figures are kept.",
-            "hint": "Free some disk space. Recording then goes on by itself.",
-        })
-    );
 }
 
 #[tokio::test]

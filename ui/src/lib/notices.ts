@@ -2,7 +2,7 @@
 
 import type { NoticeKind } from './ipc/types';
 
-/** Kinds with the same words are named once. `answer`: told to an owner too who wants no news, since it answers what was just done. */
+/** Kinds with the same words are named once. `answer`: shown with notifications off too, since it answers an act of the owner. */
 const WORDS: Record<NoticeKind, readonly ['news' | 'answer', string]> = {
   new_client: ['news', 'a new agent runs code'],
   run_killed: ['news', 'a program is stopped by a limit or cut off'],

@@ -12,7 +12,7 @@ use super::{Endpoint, Unfit};
 
 /// Docker's own files are a few hundred bytes; one past this size is not read.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
-/// How an address was found, where somebody wrote it down.
+/// The places in which a person writes down an engine's address.
 pub(super) const BY_SETTINGS: &str = "Sandtray's settings";
 pub(super) const BY_VARIABLE: &str = "DOCKER_HOST";
 pub(super) const BY_CONTEXT: &str = "the Docker context ";

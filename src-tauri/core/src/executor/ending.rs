@@ -119,13 +119,13 @@ fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
 #[derive(Debug)]
 pub(super) enum Early {
     Engine(EngineTrouble),
-    /// Somebody ended it: another container will do as well.
+    /// It was removed or killed from outside. Another container can take its place.
     Removed,
-    /// The way to it broke: the same.
+    /// The connection to it broke. Another container can take its place.
     Broke,
-    /// It ended well, as it does when its input ends before anything came: the way to it may have broken.
+    /// It exited with 0, as the launcher does at the end of an empty input. The connection to it may have broken.
     Unheard,
-    /// It failed.
+    /// It failed by itself.
     Own,
 }
 

@@ -30,7 +30,7 @@ impl Worker {
     }
 
     pub(super) fn opened(&mut self) -> Result<&mut Store, HistoryError> {
-        // Somebody removed the file under an open connection: what is written there is gone at the next start.
+        // The file was removed under an open connection: records written there would be gone at the next start.
         if self.store.is_some() && !self.path.exists() {
             self.store = None;
         }

@@ -236,7 +236,7 @@ fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
     }
 }
 
-/// It has no exit code: nobody heard of its end.
+/// It has no exit code, since its end was not seen.
 fn cut_off(row: RunRow, cut: &Interrupted) -> RunRow {
     RunRow {
         status: INTERRUPTED.to_owned(),

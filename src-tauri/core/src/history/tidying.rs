@@ -57,8 +57,8 @@ impl Worker {
         }
     }
 
-    /// SQLite does this by itself too, in the middle of some commit, where nobody is ever quiet.
-    pub(super) fn write_back(&mut self, _nobody_reads: &OwnedSemaphorePermit) {
+    /// Writes the log back while no list is read. On a busy history SQLite would do it in the middle of a commit.
+    pub(super) fn write_back(&mut self, _no_reader: &OwnedSemaphorePermit) {
         let how = if std::mem::take(&mut self.purged) { Checkpoint::Truncate } else { Checkpoint::Passive };
         self.unwritten = 0;
         if let Some(Err(error)) = self.store.as_ref().map(|store| store.checkpoint(how)) {

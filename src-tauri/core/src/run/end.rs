@@ -46,7 +46,7 @@ impl EndedBy {
         match status {
             Status::Ok | Status::Failed => Self::Program,
             Status::Timeout | Status::OutOfMemory | Status::OutputLimit => Self::Limit,
-            // Whoever cancels says so; without a word it is the one whose run it is.
+            // Every other source of a cancellation is named by a `Cancel`.
             Status::Cancelled => Self::Client,
         }
     }

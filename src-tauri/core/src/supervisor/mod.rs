@@ -73,7 +73,7 @@ pub struct Parts {
 /// Where finished runs go before their callers hear of them.
 #[async_trait]
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// Whether runs may start. Asks nobody while all is well.
+    /// Whether runs may start. Returns at once while the history can be written.
     async fn ready(&self) -> Result<(), RunError>;
 
     /// Returns when the record would survive a crash of this process; false where it could not be written.

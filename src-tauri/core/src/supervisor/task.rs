@@ -143,8 +143,8 @@ impl RunTask {
         result
     }
 
-    /// A container that somebody ended before the program started is made good by a new one, and the caller notices
-    /// nothing: a warm one always, one made for this run once.
+    /// Replaces a container that was ended from outside before the program started: a warm one always, one made for
+    /// this run once. The caller notices nothing.
     async fn execute(&self, image: String, progress: &mut Progress, cancel: &Cancel) -> Result<Outcome, Failure> {
         let (spec, asked) = (&self.pending.spec, self.pending.asked);
         let cancelled = || executor::cancelled_early(spec, image.clone(), asked, cancel.who());

@@ -140,7 +140,7 @@ pub(crate) fn history<'a>(
     let known: HashMap<&str, &Call> = calls.iter().map(|call| (call.label.as_str(), call)).collect();
     for (label, rows) in &rows {
         if !known.contains_key(label.as_str()) {
-            book.note(format!("in the history is a run that nobody asked for: {label:?}"));
+            book.note(format!("the history has a run that no client asked for: {label:?}"));
         }
         if rows.len() > 1 {
             let statuses: Vec<&str> = rows.iter().map(|row| row.status.as_str()).collect();

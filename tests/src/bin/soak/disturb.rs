@@ -11,7 +11,7 @@ use super::engine::{self, Engine};
 use super::now;
 use super::service::{self, Service};
 
-/// Every container, whoever made it.
+/// Every container of the engine, those of other programs too.
 const REMOVE_ALL: &str = "ids=$(docker ps -aq) || exit 1; [ -z \"$ids\" ] || docker rm -f $ids; true";
 /// The disk is full for this long.
 const FULL: Duration = Duration::from_secs(5);

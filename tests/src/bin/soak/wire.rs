@@ -35,7 +35,7 @@ pub(crate) struct Heard {
 }
 
 impl Wire {
-    /// None where nobody listens, or the service goes just now. An error says what is wrong with one that listens.
+    /// None where no service listens, or the service is ending. An error says what is wrong with the service.
     pub(crate) async fn open(socket: &Path, number: u32) -> Result<Option<Self>, String> {
         let Ok(stream) = UnixStream::connect(socket).await else { return Ok(None) };
         let (reader, writer) = stream.into_split();
@@ -95,7 +95,7 @@ impl Wire {
             } else if cancelling.is_some_and(|cancelling| message["id"] == cancelling) {
                 cancelling = None;
             } else {
-                heard.wrong.push(format!("a reply that nobody waits for: {message}"));
+                heard.wrong.push(format!("a reply to no request: {message}"));
             }
             if cancelling.is_none()
                 && let Some(answer) = answer.take()

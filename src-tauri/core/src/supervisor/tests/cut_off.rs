@@ -130,3 +130,22 @@ async fn a_run_whose_engine_is_started_again_waits_for_the_next_proof() {
     assert_eq!((outcome.status, &outcome.stdout.bytes[..]), (Status::Ok, &b"fine\n"[..]));
     assert_eq!(has_started.await, Ok(()), "its caller is told of the start, though it was set up twice");
 }
+
+#[tokio::test]
+async fn a_warm_container_that_dies_under_a_call_is_replaced() {
+    let rig = Rig::new();
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
+    rig.fake.make_frail(1);
+    tokio::spawn(rig.pool.clone().keep(CancellationToken::new()));
+    tokio::time::timeout(Duration::from_secs(5), async {
+        while rig.pool.warm() == 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+    .expect("a warm container");
+    let outcome = rig.start(1, "out fine").result().await.unwrap();
+    assert_eq!((outcome.status, &outcome.stdout.bytes[..]), (Status::Ok, &b"fine\n"[..]));
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(rig.containers().await, 0);
+}
