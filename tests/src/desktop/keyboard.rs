@@ -12,6 +12,7 @@ use x11rb::rust_connection::RustConnection;
 use x11rb::{CURRENT_TIME, NONE};
 
 pub const ENTER: u32 = 0xff0d;
+pub const ESCAPE: u32 = 0xff1b;
 const SHIFT: u32 = 0xffe1;
 const NAME_CHARS: u32 = 64;
 /// Between two keys, as fast as anybody types.

@@ -3,7 +3,7 @@
 use sandtray_core::settings::Settings;
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;
-use sandtray_tests::desktop::keyboard::{ENTER, Keyboard};
+use sandtray_tests::desktop::keyboard::{ENTER, ESCAPE, Keyboard};
 use sandtray_tests::rig::{built, eventually};
 use serde_json::json;
 
@@ -87,4 +87,54 @@ async fn a_file_is_saved_where_the_owner_says_in_the_systems_dialog() {
     assert_eq!(window.invoke("save_file", gone).await.expect_err("no such file")["code"], "no_such_file");
     tray.press("Quit").await;
     eventually("it has gone", || async { !tray.lives().await }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_files_are_saved_to_a_folder_and_nothing_is_replaced_unasked() {
+    let desktop = Desktop::with(Settings { enabled: true, ..Settings::default() }).await;
+    let (window, tray) = Window::from_tray(&desktop).await;
+    tray.until("Ready").await;
+    let mut agent = desktop.agent().await;
+    let result = agent.run(told("shell", "mkdir out/plots; echo 1 >out/plots/a.txt; echo 2 >out/b.txt")).await;
+    let files = json!({ "runId": result["run_id"] });
+    let keyboard = Keyboard::of(desktop.display()).expect("a keyboard");
+    let folder = desktop.home().join("chosen");
+    std::fs::create_dir(&folder).expect("a folder");
+    let choose = || async {
+        eventually("a dialog asks where", || async { keyboard.focus("Save all files").expect("a screen") }).await;
+        // The first letter opens the field for a path, and the next may get lost meanwhile: a slash, of which some are too many.
+        keyboard.write("///").expect("keys");
+        keyboard.write(folder.to_str().expect("plain letters")).expect("keys");
+        // The first press may only complete the path.
+        eventually("the dialog has gone", || async {
+            let there = keyboard.focus("Save all files").expect("a screen");
+            if there {
+                keyboard.press(ENTER).expect("a key");
+            }
+            !there
+        })
+        .await;
+    };
+    let (saved, ()) = tokio::join!(window.invoke("save_all", files.clone()), choose());
+    let saved = saved.expect("an answer");
+    assert_eq!(std::path::Path::new(saved["folder"].as_str().expect("a path")), folder);
+    assert_eq!(saved["count"], 2);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+    assert_eq!((read("plots/a.txt"), read("b.txt")), ("1\n".into(), "2\n".into()));
+
+    std::fs::write(folder.join("b.txt"), "mine by now").expect("a file");
+    // The dialog completes a path into a folder that is the only one.
+    std::fs::create_dir(folder.join("another")).expect("a folder");
+    let refuse = async {
+        choose().await;
+        eventually("it asks", || async { keyboard.focus("Replace files?").expect("a screen") }).await;
+        keyboard.press(ESCAPE).expect("a key");
+    };
+    let (saved, ()) = tokio::join!(window.invoke("save_all", files), refuse);
+    assert_eq!(saved.expect("an answer"), json!(null));
+    assert_eq!(read("b.txt"), "mine by now");
+    // The page opens no folder but those.
+    let unknown = window.invoke("open_saved", json!({ "place": 99 })).await.expect_err("not one of them");
+    assert_eq!(unknown["code"], "not_opened");
+    tray.press("Quit").await;
 }
