@@ -4,13 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test fail it by panicking")]
 
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use sandtray_core::history::{History, HistoryQuery, RunRecord, Why};
 use sandtray_core::run::Captured;
 use sandtray_core::settings::HistorySettings;
 use sandtray_tests::long_history::{self, Prints};
-use sandtray_tests::rig::eventually;
+use sandtray_tests::rig::{PATIENCE, eventually};
 use sandtray_tests::small_disk::SmallDisk;
 use tempfile::TempDir;
 
@@ -107,6 +107,35 @@ async fn old_output_is_given_up_before_the_figures_of_new_runs() {
     assert_eq!(check, "ok");
     let sums = |sql: &str| connection.query_row(sql, [], |found| found.get::<_, i64>(0)).unwrap();
     assert_eq!(sums("SELECT bytes FROM total"), sums("SELECT sum(bytes) FROM run"), "and the count holds");
+}
+
+#[tokio::test]
+async fn a_history_without_a_quiet_moment_notices_that_there_is_room_again() {
+    let place = Place::new(48);
+    let history = place.open().await;
+    for number in 0..100 {
+        history.record(record(number)).await.unwrap();
+    }
+    place.until_reserved().await;
+    place.disk.fill();
+    let given_up = || history.troubles().borrow().as_ref().map(|trouble| trouble.given_up);
+    let mut number = 100;
+    while given_up().is_none_or(|runs| runs == 0) {
+        assert!(number < RUNS, "the disk is never full");
+        history.record(record(number)).await.unwrap();
+        place.disk.fill();
+        number += 1;
+    }
+    place.disk.empty();
+    let before = given_up();
+    let begun = Instant::now();
+    while let Some(now) = given_up() {
+        assert_eq!(Some(now), before, "nothing is given up while there is room");
+        assert!(begun.elapsed() < PATIENCE, "the trouble goes on");
+        number += 1;
+        history.record(long_history::record(number, start(), Prints::ALine)).await.unwrap();
+    }
+    history.close().await.unwrap();
 }
 
 #[tokio::test]

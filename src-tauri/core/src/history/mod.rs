@@ -153,12 +153,9 @@ impl History {
 
     /// Who ran something, the latest first: at most [`MAX_CLIENTS`]. Read beside the lists, so no record waits for it.
     pub async fn clients(&self) -> Result<Vec<ClientFigure>, HistoryError> {
-        match self.readers.read(clients::clients).await {
-            Ok(found) => Ok(found),
-            Err(Unread::Closed) => Err(HistoryError::Closed),
-            Err(Unread::Interrupted) => Err(HistoryError::Interrupted),
-            // As with lists.
-            Err(Unread::Failed) => self.ask(Command::Clients).await,
+        match self.beside(clients::clients).await? {
+            Some(found) => Ok(found),
+            None => self.ask(Command::Clients).await,
         }
     }
 
@@ -179,7 +176,11 @@ impl History {
 
     /// One of its files, and nothing else of it. `None` where it is not kept.
     pub async fn file(&self, id: RunId, side: Side) -> Result<Option<Bytes>, HistoryError> {
-        Ok(self.beside(move |connection| reading::file(connection, id, &side)).await?.flatten())
+        let asked = side.clone();
+        match self.beside(move |connection| reading::file(connection, id, &asked)).await? {
+            Some(file) => Ok(file),
+            None => self.ask(|answer| Command::File(id, side, answer)).await,
+        }
     }
 
     /// Reads beside the writes. `None` where that failed: the worker owns the file, and sets a damaged one aside and

@@ -51,6 +51,8 @@ impl Worker {
                 tracing::warn!(%error, "the last run of an earlier service cannot be searched for");
             }
             self.readers.retire();
+            // A bound of before was the last connection's.
+            self.bounded = false;
             self.store = Some(store);
         }
         self.store.as_mut().ok_or(HistoryError::Closed)

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use super::HistoryError;
 use super::record::{RunRecord, RunRow};
+use super::reserve::WANTED;
 use super::store::{self, Checkpoint};
 use super::trouble::{Trouble, Why};
 use super::worker::{RESERVE_EVERY, Worker};
@@ -73,6 +74,15 @@ impl Worker {
     }
 
     fn write_on_full_disk(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
+        if self.bounded && disk::room(&self.path).is_some_and(|room| room >= WANTED) {
+            // The disk has room again. Only the bound from before stands in the way.
+            self.with(|store| store.bound_growth(None))?;
+            self.bounded = false;
+            match self.insert(record) {
+                Err(HistoryError::DiskFull) => {}
+                written => return written,
+            }
+        }
         let weight = store::weight(record);
         let wanted = if weight <= LARGE { weight } else { 0 } + SLACK;
         for _ in 0..ROUNDS {
@@ -97,7 +107,8 @@ impl Worker {
     fn make_room(&mut self, wanted: u64) -> u32 {
         self.reserved = false;
         self.reserve.give();
-        // The log can be begun anew, over itself, only while it is not read.
+        // The log can be begun anew, over itself, only while it is not read: lists under way end, and are read again later.
+        self.readers.interrupt();
         let _alone = self.alone();
         let path = self.path.clone();
         let Ok(store) = self.opened() else { return 0 };
@@ -115,7 +126,7 @@ impl Worker {
         // What was given up is the room to use. Other room may be taken by others before it is.
         let growth = if runs > 0 { 0 } else { disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM) };
         let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(growth)));
-        self.unwritten = 0;
+        (self.unwritten, self.bounded) = (0, true);
         if runs > 0 {
             tracing::warn!(runs, bytes, "the disk is full: of old runs only the figures are kept");
         } else if let Err(error) = tried {
@@ -136,6 +147,8 @@ impl Worker {
     }
 
     pub(super) fn trouble(&mut self, why: Why, change: impl FnOnce(&mut Trouble)) {
+        // Another error in between does not end a full disk, nor its counts.
+        let why = if self.bounded { Why::DiskFull } else { why };
         self.news.trouble.send_if_modified(|trouble| {
             let before = trouble.clone();
             let now = trouble.get_or_insert_with(|| Trouble {
@@ -155,10 +168,18 @@ impl Worker {
         self.news.trouble.borrow().is_some()
     }
 
-    /// In a quiet moment: the reserve is made where there is none, and a history that could not be written is tried.
+    /// However busy the history is: the reserve is made where there is none, and a history that could not be written is
+    /// tried.
+    pub(super) fn recover_when_due(&mut self) {
+        let sound = self.reserved && !self.in_trouble();
+        if !sound && self.last_look.is_none_or(|last| last.elapsed() >= RESERVE_EVERY) {
+            self.recover();
+        }
+    }
+
     pub(super) fn recover(&mut self) {
-        if !self.reserved && self.last_reserve.is_none_or(|last| last.elapsed() >= RESERVE_EVERY) {
-            self.last_reserve = Some(Instant::now());
+        self.last_look = Some(Instant::now());
+        if !self.reserved {
             self.reserved = self.reserve.is_there() || self.make_reserve();
         }
         let known = self.news.trouble.borrow().as_ref().map(|trouble| trouble.why.clone());
@@ -171,6 +192,7 @@ impl Worker {
         };
         match over.map_err(|error| self.understood(error)) {
             Ok(()) => {
+                self.bounded = false;
                 if let Some(over) = self.news.trouble.send_replace(None) {
                     tracing::warn!(unrecorded = over.unrecorded, "the history can be written again");
                 }
@@ -180,7 +202,7 @@ impl Worker {
     }
 
     fn make_reserve(&self) -> bool {
-        if disk::room(&self.path).is_some_and(|room| room < super::reserve::WANTED) {
+        if disk::room(&self.path).is_some_and(|room| room < WANTED) {
             return false;
         }
         match self.reserve.make() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio::runtime::Runtime;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, mpsc, oneshot, watch};
@@ -13,7 +14,7 @@ use super::HistoryError;
 use super::clients::ClientFigure;
 use super::readers::Readers;
 use super::reading;
-use super::record::{HistoryQuery, Page, RunRecord, RunRow, Stats};
+use super::record::{HistoryQuery, Page, RunRecord, RunRow, Side, Stats};
 use super::reserve::Reserve;
 use super::retention::Bounds;
 use super::store::{self, Store};
@@ -50,6 +51,7 @@ pub(super) enum Command {
     List(HistoryQuery, Answer<Page>),
     Get(RunId, Answer<Option<RunRecord>>),
     Row(RunId, Answer<Option<RunRow>>),
+    File(RunId, Side, Answer<Option<Bytes>>),
     Delete(RunId, Answer<bool>),
     Clear(Answer<()>),
     Stats(Answer<Stats>),
@@ -74,7 +76,10 @@ pub(super) struct Worker {
     pub(super) readers: Readers,
     pub(super) reserve: Reserve,
     pub(super) reserved: bool,
-    pub(super) last_reserve: Option<Instant>,
+    /// When the reserve and the trouble were looked at last.
+    pub(super) last_look: Option<Instant>,
+    /// The open database must not grow, since the disk was full.
+    pub(super) bounded: bool,
     /// The next moment without readers, asked for to write the log back.
     turn: Option<Turn>,
     waits: Runtime,
@@ -120,7 +125,8 @@ impl Worker {
         let mut worker = Self {
             reserve: Reserve::beside(&path),
             reserved: false,
-            last_reserve: None,
+            last_look: None,
+            bounded: false,
             path,
             keep: settings.keep,
             bounds: Bounds::of(settings),
@@ -168,6 +174,7 @@ impl Worker {
                 }
                 Next::Command(command) => {
                     tidy = self.answer(command);
+                    self.recover_when_due();
                     in_a_row += 1;
                     if in_a_row == COMMANDS_IN_A_ROW {
                         (tidy, in_a_row) = (self.tidy(), 0);
@@ -176,7 +183,7 @@ impl Worker {
                 Next::Tidy => (tidy, in_a_row) = (self.tidy(), 0),
                 Next::Alone(alone) => self.write_back(&alone),
                 Next::Quiet => {
-                    self.recover();
+                    self.recover_when_due();
                     self.ask_for_turn();
                     tidy = Tidy::More;
                 }
@@ -238,12 +245,14 @@ impl Worker {
             Command::List(asked, answer) => drop(answer.send(self.with(|store| store.list(&asked)))),
             Command::Get(id, answer) => drop(answer.send(self.with(|store| reading::record(store.connection(), id)))),
             Command::Row(id, answer) => drop(answer.send(self.with(|store| reading::row(store.connection(), id)))),
+            Command::File(id, side, answer) => {
+                drop(answer.send(self.with(|store| reading::file(store.connection(), id, &side))));
+            }
             Command::Delete(id, answer) => drop(answer.send(self.delete(id))),
             Command::Clear(answer) => drop(answer.send(self.clear())),
             Command::Clients(answer) => drop(answer.send(self.with(|store| store.clients()))),
             Command::Stats(answer) => drop(answer.send(self.with(|store| store.stats()))),
             Command::Try(answer) => {
-                self.last_reserve = None;
                 self.recover();
                 let _ = answer.send(Ok(()));
             }
