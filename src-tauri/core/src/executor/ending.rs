@@ -101,11 +101,11 @@ fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
     match code {
         _ if events.removed => End::CutOff(CutBy::Outside),
         None => End::CutOff(CutBy::Unknown),
-        Some(WATCHDOG) => End::Verdict(Verdict::killed(Status::Timeout)),
-        Some(NOT_FED) => End::NotFed,
+        // The program may have chosen how PID 1 ended. No exit code of it may pass for something else than a failure.
+        Some(_) if !channel.sealed && !channel.broke => End::Verdict(Verdict::killed(Status::Failed)),
+        Some(WATCHDOG) if channel.sealed => End::Verdict(Verdict::killed(Status::Timeout)),
+        Some(NOT_FED) if channel.sealed => End::NotFed,
         Some(_) if channel.broke => End::CutOff(CutBy::Engine),
-        // PID 1 may have been ended by the program, which must not pass for something else.
-        Some(_) if !channel.sealed => End::Verdict(Verdict::killed(Status::Failed)),
         // It said its last words, and they were lost on the way.
         Some(0) => End::CutOff(CutBy::Engine),
         // From inside nothing can kill a PID 1 that is sealed.
@@ -215,12 +215,20 @@ mod tests {
             (flagged.clone(), DIED, out_of_memory()),
             // A child ran out of memory some time before.
             (flagged, LastEvents { out_of_memory: true, ..killed }, outside),
-            (exit(124), DIED, End::Verdict(Verdict::killed(Status::Timeout))),
-            (exit(125), DIED, End::NotFed),
         ] {
             for channel in [SEALED, OPEN] {
                 assert_eq!(decide(exit.as_ref(), events, channel), expected, "{exit:?} {events:?} {channel:?}");
             }
+        }
+    }
+
+    #[test]
+    fn only_a_sealed_launcher_tells_by_its_exit_code() {
+        assert_eq!(decide(exit(124).as_ref(), DIED, SEALED), End::Verdict(Verdict::killed(Status::Timeout)));
+        assert_eq!(decide(exit(125).as_ref(), DIED, SEALED), End::NotFed);
+        let both = Channel { broke: true, sealed: false };
+        for code in [0, 124, 125, 137] {
+            assert_eq!(decide(exit(code).as_ref(), DIED, both), End::CutOff(CutBy::Engine), "{code}");
         }
     }
 
@@ -239,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_program_that_can_end_its_launcher_hides_nothing_by_that() {
-        for code in [0, 1, 137, 139] {
+        for code in [0, 1, 124, 125, 137, 139] {
             for events in [DIED, NOTHING] {
                 let end = decide(exit(code).as_ref(), events, OPEN);
                 assert_eq!(end, End::Verdict(Verdict::killed(Status::Failed)), "{code} {events:?}");
