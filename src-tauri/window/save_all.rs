@@ -1,6 +1,7 @@
 //! Saving all files of a run: the owner chooses a folder, and is asked before anything in it is replaced.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,13 @@ const LISTED: usize = 5;
 struct Draft {
     path: PathBuf,
     bytes: Vec<u8>,
+}
+
+/// What is at a path of the drafts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    File,
 }
 
 /// Asks where, asks again where something is there already, and writes.
@@ -79,7 +87,7 @@ fn question(there: &[&Path]) -> String {
 fn drafts(files: &RawValue) -> Result<Vec<Draft>, CommandError> {
     let broken = || not_saved("the files did not come whole");
     let ReturnedFiles { files } = serde_json::from_str(files.get()).map_err(|_| broken())?;
-    let mut taken = HashSet::new();
+    let mut taken = HashMap::new();
     let draft = |(name, base64): (String, String)| {
         let bytes = STANDARD.decode(base64).map_err(|_| broken())?;
         Ok(Draft { path: path(&name, &mut taken), bytes })
@@ -88,18 +96,33 @@ fn drafts(files: &RawValue) -> Result<Vec<Draft>, CommandError> {
 }
 
 /// Folders stay folders. Two names of a program may become one harmless name, or differ by their case alone, which some disks do
-/// not tell apart: then the second gets a number.
-fn path(name: &str, taken: &mut HashSet<String>) -> PathBuf {
+/// not tell apart: then the second gets a number. So does a file that would be in the place of a folder, or the other way round.
+fn path(name: &str, taken: &mut HashMap<String, Kind>) -> PathBuf {
     let mut parts: Vec<String> = name.split('/').map(suggestion).collect();
     let last = parts.pop().unwrap_or_default();
-    let folder: PathBuf = parts.iter().collect();
-    let (stem, ending) = match last.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
-        Some(_) | None => (last.as_str(), String::new()),
+    let mut folder = PathBuf::new();
+    let mut may_use = |key: String, kind: Kind| match taken.entry(key) {
+        Entry::Occupied(held) => kind == Kind::Folder && *held.get() == Kind::Folder,
+        Entry::Vacant(free) => {
+            free.insert(kind);
+            true
+        }
     };
-    let mut chosen = folder.join(&last);
+    for part in parts {
+        folder = numbered(&folder, &part, |key| may_use(key, Kind::Folder));
+    }
+    numbered(&folder, &last, |key| may_use(key, Kind::File))
+}
+
+/// The first of `name`, `name (2)`, `name (3)` and so on that may be used.
+fn numbered(folder: &Path, name: &str, mut may_use: impl FnMut(String) -> bool) -> PathBuf {
+    let (stem, ending) = match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => (stem, format!(".{ending}")),
+        Some(_) | None => (name, String::new()),
+    };
+    let mut chosen = folder.join(name);
     let mut number = 2;
-    while !taken.insert(chosen.to_string_lossy().to_lowercase()) {
+    while !may_use(chosen.to_string_lossy().to_lowercase()) {
         chosen = folder.join(format!("{stem} ({number}){ending}"));
         number += 1;
     }
@@ -178,6 +201,16 @@ mod tests {
         ] {
             assert_eq!(read(path), name);
         }
+    }
+
+    #[test]
+    fn a_file_and_a_folder_of_one_harmless_name_are_both_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let drafts = drafts_of(&[(".a", b"1"), ("a/b", b"2"), ("A/c", b"3"), ("d/e", b"4"), ("d", b"5")]);
+        write(folder.path(), &drafts, false, &Places::default()).unwrap();
+        let paths: Vec<String> = drafts.iter().map(|draft| draft.path.display().to_string()).collect();
+        assert_eq!(paths, ["a", "a (2)/b", "A (2)/c", "d/e", "d (2)"]);
+        assert_eq!(fs::read_to_string(folder.path().join("d (2)")).unwrap(), "5");
     }
 
     #[test]

@@ -61,8 +61,11 @@ impl Visitors {
 fn enter(book: &mut Book, badge: &Badge, pid: Option<u32>) {
     let now = SystemTime::now();
     if book.len() >= MAX_VISITORS && !book.contains_key(badge) {
+        // A program that takes one name after the other pushes out names of its own first.
         let gone = book.iter().filter(|(_, visitor)| visitor.connections == 0);
-        let first = gone.min_by_key(|(_, visitor)| visitor.last_seen).map(|(badge, _)| badge.clone());
+        let first = gone
+            .min_by_key(|(left, visitor)| (left.program != badge.program, visitor.last_seen))
+            .map(|(badge, _)| badge.clone());
         if let Some(first) = first {
             book.remove(&first);
         }
@@ -169,6 +172,18 @@ mod tests {
         assert_eq!(open(&visitors, "guest 0", "node"), None);
         assert_eq!(open(&visitors, &format!("guest {}", MAX_VISITORS - 1), "node"), Some(0));
         drop(stays);
+    }
+
+    #[test]
+    fn a_program_that_takes_many_names_pushes_out_no_other() {
+        let visitors = Visitors::default();
+        drop(visitors.came("claude", Some("claude"), None));
+        let mut visit = visitors.came("name", Some("node"), None);
+        for number in 0..2 * MAX_VISITORS {
+            visit.renamed(&format!("name {number}"));
+        }
+        assert_eq!(visitors.all().len(), MAX_VISITORS);
+        assert_eq!(open(&visitors, "claude", "claude"), Some(0));
     }
 
     #[tokio::test]

@@ -34,14 +34,16 @@ pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel)
         let begun = Instant::now();
         let run = here.supervisor.run(spec, owner(), Progress::default());
         let event = tokio::select! {
-            ended = run => match ended {
+            ended = run => Some(match ended {
                 Ok(outcome) => TryEvent::ran(id, &outcome, begun.elapsed()),
                 Err(error) => TryEvent::Refused { error: error.into() },
-            },
-            () = over.cancelled() => return,
+            }),
+            () = over.cancelled() => None,
         };
-        // The window may have gone meanwhile; the run is in the history all the same.
-        let _ = channel.send(&event).await;
+        if let Some(event) = event {
+            // The window may have gone meanwhile; the run is in the history all the same.
+            let _ = channel.send(&event).await;
+        }
         over.cancel();
         channel.end().await;
     });
