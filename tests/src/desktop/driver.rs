@@ -98,6 +98,11 @@ impl Window {
         self.find(css).await.click().await.expect("a click");
     }
 
+    /// A click that closes the window. The driver's answer can be lost with it.
+    pub async fn click_and_close(&self, css: &str) {
+        let _ = self.find(css).await.click().await;
+    }
+
     /// What the window shows, as PNG.
     pub async fn picture(&self) -> Vec<u8> {
         self.client.screenshot().await.expect("a picture")

@@ -87,7 +87,7 @@ async fn quit_in_the_window_says_how_much_it_ends_and_ends_it() {
     window.click("[aria-label='Places'] button:last-child").await;
     window.click("button[aria-keyshortcuts='Control+Q']").await;
     window.until("One program that runs or waits is ended.").await;
-    window.click("dialog .danger").await;
+    window.click_and_close("dialog .danger").await;
     assert_eq!(agent.reply(run).await.expect("a result")["status"], "cancelled");
     eventually("it has gone", || async { !tray.lives().await }).await;
     assert_eq!(desktop.containers().await, 0);
