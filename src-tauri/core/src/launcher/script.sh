@@ -67,6 +67,12 @@ read_oom() {
 }
 # Sets `now` to hundredths of a second since the machine started.
 read_now() { read -r now rest </proc/uptime && now=${now%.*}${now#*.}; }
+# As printf. Where a process ends while busybox waits to write into a full pipe, busybox drops what it had to write, and
+# tells by its exit code. Other shells go on writing.
+say() {
+    refused=0
+    until printf "$@"; do [ $((refused += 1)) -lt 1000 ] || return; done
+}
 # Notes the processes that are not part of the program.
 note_processes() {
     set -- /proc/[0-9]*
@@ -224,8 +230,8 @@ peak=0
 read -r peak <$peak_file
 read_oom
 # Opened anew: the program may have made its own standard error, which is the same open file, refuse to wait.
-printf '\036%s\n' "$nonce" >/proc/self/fd/5
-printf '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) $linger >&3
+say '\036%s\n' "$nonce" >/proc/self/fd/5
+say '\036%s end %s %s %s %s %s\n' "$nonce" "$code" "$peak" $((oom - oom_before)) $((cpu - cpu_before)) $linger >&3
 # Names, with `!` before those whose time differs from the one that the service gave its files.
 count=0
 list() {
@@ -234,7 +240,7 @@ list() {
         [ $((count += 1)) -le 600 ] || return
         same='='
         if [ "$size" != 0 ] && { [ -L "$name" ] || [ "$name" -nt /proc/self/fd/8 ] || [ "$name" -ot /proc/self/fd/8 ]; }; then same='!'; fi
-        printf '%s%s\0' $same "$name" >&3
+        say '%s%s\0' $same "$name" >&3
     done
 }
 list ''
@@ -253,7 +259,7 @@ files=none
 for name in out/* out/.[!.]* out/..?*; do
     { [ -e "$name" ] || [ -L "$name" ]; } && files=tar && break
 done
-printf '\0%s\0' $files >&3
+say '\0%s\0' $files >&3
 cd /
 # Its end costs the engine time, which it has more of in a moment; until then PID 1 is a program that does nothing.
 [ $files = tar ] || exec sleep 1 <&- >&- 3>&- 5>&- 6>&- 8<&- 9>&-
