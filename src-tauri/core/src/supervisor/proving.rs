@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracing::error;
 
-use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo};
+use crate::engine::{Engine, EngineState, EngineTrouble, ImageInfo, PullError};
 use crate::error::RunError;
 use crate::event::Event;
 use crate::language::Language;
@@ -64,19 +64,33 @@ impl Actor {
                 self.tell(Event::EngineChanged { engine: self.engine_state() });
             }
             // What waits for it waits until it has been fetched again.
-            Verdict::NoImage => self.images.doubt(image),
-            Verdict::Unknown(error) => {
-                let settings = self.parts.settings.clone();
-                let names: Vec<String> = Language::ALL.map(|language| settings.image(language).to_owned()).into();
-                let is_it = |name: &str| self.images.here(name).is_some_and(|here| here.id == image);
-                let names: Vec<String> = names.into_iter().filter(|name| is_it(name)).collect();
-                let of_it = |name: &str| names.iter().any(|other| other == name);
-                // The image itself may be the cause.
-                self.images.doubt(image);
-                (self.parts.nudge)();
-                self.refuse_waiting(&error, |pending| of_it(settings.image(pending.spec.language)));
-                self.images.refuse_askers(&error, of_it);
+            Verdict::NoImage { again: false } => self.images.doubt(image),
+            // The engine lists it, and makes no container of it.
+            Verdict::NoImage { again: true } => {
+                let message = "the engine lists it, and says that it is not there when it is used.";
+                self.refuse_image(image, |name| RunError::Image {
+                    image: name.to_owned(),
+                    error: PullError::Other { message: message.into() },
+                });
             }
+            Verdict::Unknown(error) => self.refuse_image(image, |_| error.clone()),
+        }
+    }
+
+    /// Refuses what waits for the image with this id, which may itself be the cause: it is looked for again.
+    fn refuse_image(&mut self, id: &str, error: impl Fn(&str) -> RunError) {
+        let settings = self.parts.settings.clone();
+        let names: BTreeSet<&str> = Language::ALL
+            .into_iter()
+            .map(|language| settings.image(language))
+            .filter(|name| self.images.here(name).is_some_and(|here| here.id == id))
+            .collect();
+        self.images.doubt(id);
+        (self.parts.nudge)();
+        for name in names {
+            let error = error(name);
+            self.refuse_waiting(&error, |pending| settings.image(pending.spec.language) == name);
+            self.images.refuse_askers(&error, |other| other == name);
         }
     }
 

@@ -51,8 +51,10 @@ pub(super) enum Verdict {
     Held,
     /// Nothing runs in that image.
     Missing(String),
-    /// There is nothing to check.
-    NoImage,
+    /// There is nothing to check. `again`: the check before came to nothing too.
+    NoImage {
+        again: bool,
+    },
     /// It says nothing of the walls: the check is made again, later each time.
     Unknown(RunError),
     /// The walls were doubted in the meantime, so the result is about an earlier state.
@@ -105,8 +107,9 @@ impl Walls {
                 Verdict::Missing(wall)
             }
             Err(Unproved::NoImage) => {
+                let again = image.failures > 0;
                 *image = Image { state: State::Unproved, failures: image.failures + 1 };
-                Verdict::NoImage
+                Verdict::NoImage { again }
             }
             Err(Unproved::Failed(error)) => {
                 *image = Image { state: State::Unproved, failures: image.failures + 1 };
@@ -199,6 +202,20 @@ mod tests {
         assert_eq!(failures, 4);
         walls.conclude("a", check, Ok(PROOF));
         assert!(walls.held("a").is_some());
+    }
+
+    #[test]
+    fn an_image_that_is_missing_again_is_told_from_one_that_may_be_fetched() {
+        let mut walls = Walls::default();
+        for again in [false, true, true] {
+            let check = begin(&mut walls, "a");
+            assert_eq!(walls.conclude("a", check, Err(Unproved::NoImage)), Verdict::NoImage { again });
+        }
+        let check = begin(&mut walls, "a");
+        walls.conclude("a", check, Ok(PROOF));
+        walls.doubt_all();
+        let check = begin(&mut walls, "a");
+        assert_eq!(walls.conclude("a", check, Err(Unproved::NoImage)), Verdict::NoImage { again: false });
     }
 
     #[test]

@@ -10,6 +10,8 @@ struct Findings {
     missing: Mutex<BTreeMap<String, &'static str>>,
     /// Checks of these images do not end.
     endless: Mutex<Vec<String>>,
+    /// These images are listed, and gone when they are used.
+    absent: Mutex<Vec<String>>,
     /// Image ids, in the order of the checks.
     checked: Mutex<Vec<String>>,
 }
@@ -30,6 +32,9 @@ impl WallCheck for Findings {
         self.checked.lock().unwrap().push(image.id.clone());
         if self.endless.lock().unwrap().contains(&image.id) {
             std::future::pending::<()>().await;
+        }
+        if self.absent.lock().unwrap().contains(&image.id) {
+            return Err(Unproved::NoImage);
         }
         match self.missing.lock().unwrap().get(&image.id) {
             Some(wall) => Err(Unproved::Missing((*wall).into())),
@@ -94,6 +99,18 @@ async fn a_wall_that_is_missing_in_one_image_stops_no_other() {
     rig.supervisor.pull(Language::Python).await.unwrap();
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
     assert_eq!(findings.checks(SHELL), 2, "what held was not doubted");
+}
+
+#[tokio::test]
+async fn an_image_that_is_listed_and_cannot_be_used_is_told_to_what_waits_for_it() {
+    let findings = Arc::new(Findings::default());
+    findings.absent.lock().unwrap().push(id(PYTHON));
+    let rig = Rig::checked(Fake::new().with_image(PYTHON), findings.clone(), |_| ());
+    let error = rig.start(1, "exit 0").result().await.unwrap_err();
+    let says = "The image python:3.12-slim could not be fetched: the engine lists it, and says that it is not there when it is used.";
+    assert_eq!((error.to_string().as_str(), findings.checks(PYTHON)), (says, 2));
+    findings.absent.lock().unwrap().clear();
+    assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
 }
 
 #[tokio::test]
