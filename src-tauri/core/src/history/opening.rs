@@ -47,12 +47,10 @@ impl Worker {
                 Err(Refusal::Failed(error)) => return Err(error),
                 Ok(store) => store,
             };
-            if let Err(error) = store.catch_up() {
-                tracing::warn!(%error, "the last run of an earlier service cannot be searched for");
-            }
             self.readers.retire();
             // A bound of before was the last connection's.
             self.bounded = false;
+            self.behind = true;
             self.store = Some(store);
         }
         self.store.as_mut().ok_or(HistoryError::Closed)

@@ -19,8 +19,8 @@ const MAX_MILLIS: u64 = (1 << (63 - TIE_BITS)) - 1;
 /// Bytes that a row and its index entries take beside their texts.
 const ROW_BYTES: u64 = 512;
 
-/// Runs looked at for those that an earlier service did not live to index. It writes one run after the other, so that
-/// is the last of them at most.
+/// Of this many latest runs, those that are not indexed are found: the last of a service that was killed, and those for
+/// whose words a full disk had no room.
 const INDEX_LOOK: u32 = 1000;
 
 const PAGE_BYTES: u64 = 4096;
@@ -67,21 +67,26 @@ impl Store {
         Ok(())
     }
 
-    /// Indexes what an earlier service recorded and did not live to index.
-    pub(super) fn catch_up(&self) -> rusqlite::Result<()> {
-        let missed: Vec<i64> = self
+    /// Indexes the latest run that was recorded and not indexed. False where there is none.
+    pub(super) fn catch_up(&self) -> rusqlite::Result<bool> {
+        let missed: Option<i64> = self
             .connection
-            .prepare("SELECT seq FROM (SELECT seq FROM run ORDER BY seq DESC LIMIT ?1) WHERE seq NOT IN (SELECT id FROM search_docsize)")?
-            .query_map([INDEX_LOOK], |found| found.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
-        for seq in missed {
-            let row = row::by_seq(&self.connection, seq)?;
-            let Some(row) = row else { continue };
+            .prepare_cached(
+                "SELECT seq FROM (SELECT seq FROM run ORDER BY seq DESC LIMIT ?1) \
+                 WHERE seq NOT IN (SELECT id FROM search_docsize) LIMIT 1",
+            )?
+            .query_row([INDEX_LOOK], |found| found.get(0))
+            .optional()?;
+        let Some(seq) = missed else {
+            // What was looked at is looked at once.
+            self.connection.execute_batch("PRAGMA shrink_memory")?;
+            return Ok(false);
+        };
+        if let Some(row) = row::by_seq(&self.connection, seq)? {
             let body = reading::body(&self.connection, seq, &row)?;
             self.index(seq, &RunRecord { row, body })?;
         }
-        // What was looked at is looked at once.
-        self.connection.execute_batch("PRAGMA shrink_memory")
+        Ok(true)
     }
 
     /// Whether a small change can be written.

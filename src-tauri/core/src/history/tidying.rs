@@ -28,9 +28,12 @@ impl Worker {
         }
     }
 
-    /// One step of what can wait: pruning, then merging the word index, then giving pages back.
+    /// One step of what can wait: pruning, indexing what is not indexed, merging the word index, giving pages back.
     pub(super) fn tidy(&mut self) -> Tidy {
         if self.prune().is_some() {
+            return Tidy::More;
+        }
+        if self.catch_up() == Tidy::More {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
@@ -55,6 +58,23 @@ impl Worker {
                 Tidy::Done
             }
         }
+    }
+
+    /// Indexes one run that is recorded and not indexed. A full disk has no room for its words.
+    pub(super) fn catch_up(&mut self) -> Tidy {
+        if !self.behind || self.in_trouble() {
+            return Tidy::Done;
+        }
+        match self.with(|store| store.catch_up()) {
+            Ok(true) => {
+                self.unwritten += store::STEP_BYTES;
+                return Tidy::More;
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "runs that are recorded cannot be searched for"),
+        }
+        self.behind = false;
+        Tidy::Done
     }
 
     /// Writes the log back while no list is read. On a busy history SQLite would do it in the middle of a commit.

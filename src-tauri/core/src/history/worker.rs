@@ -80,6 +80,8 @@ pub(super) struct Worker {
     pub(super) last_look: Option<Instant>,
     /// The open database must not grow, since the disk was full.
     pub(super) bounded: bool,
+    /// There may be runs that are recorded and not indexed.
+    pub(super) behind: bool,
     /// The next moment without readers, asked for to write the log back.
     turn: Option<Turn>,
     waits: Runtime,
@@ -127,6 +129,7 @@ impl Worker {
             reserved: false,
             last_look: None,
             bounded: false,
+            behind: true,
             path,
             keep: settings.keep,
             bounds: Bounds::of(settings),
@@ -256,7 +259,10 @@ impl Worker {
                 self.recover();
                 let _ = answer.send(Ok(()));
             }
-            Command::Settle(answer) => drop(answer.send(Ok(()))),
+            Command::Settle(answer) => {
+                while self.catch_up() == Tidy::More {}
+                let _ = answer.send(Ok(()));
+            }
             Command::Configure(settings) => {
                 self.keep = settings.keep;
                 self.bounds = Bounds::of(&settings);
@@ -279,7 +285,8 @@ impl Worker {
         if let Some(seq) = seq
             && let Err(error) = self.with(|store| store.index(seq, &record))
         {
-            tracing::warn!(run = %record.row.run_id, %error, "a run cannot be searched for");
+            tracing::warn!(run = %record.row.run_id, %error, "a run cannot be searched for yet");
+            self.behind = true;
         }
     }
 
