@@ -144,7 +144,7 @@ async fn status_gets_through_when_others_hold_all_places() {
 async fn endless_lists_neither_stop_pruning_nor_delay_others() {
     const MOST_HISTORY: u64 = 40 << 20;
     const MEASURED: usize = 9;
-    const ROUNDS: usize = 3;
+    const ROUNDS: usize = 6;
     let served = Served::with(|settings| settings.history.max_mb = 8).await;
     // A history that is worth listing. The delay that storing alone causes is measured first, without lists.
     let storing = served.hoarder("stores", 1);
