@@ -101,6 +101,22 @@ export const runTrials = {
     return page;
   },
 
+  async 'output of a run that is over scrolls after the window became narrower'({ start }) {
+    const run = { ...row, run_id: 'one' };
+    const lines = Array.from({ length: 2000 }, (_, at) => `line ${at} ${'of a long report '.repeat(12)}`).join('\n');
+    const page = await start({ ...busy, rows: [run], records: { one: { run, body: { ...body, stdout: piece(lines) } } }, open: 'runs', run: 'one' });
+    const output = page.getByRole('region', { name: 'Output' });
+    for (const width of [1200, 800]) {
+      await page.setViewportSize({ width, height: 640 });
+      await page.waitForTimeout(100);
+      await output.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+      await output.getByText('line 1999').waitFor({ timeout: 2000 });
+      await output.evaluate((box) => box.scrollTo(0, 0));
+      await output.getByText('line 0 ').waitFor({ timeout: 2000 });
+    }
+    return page;
+  },
+
   async 'the list and the page count from the end of a run, and agree'({ start }) {
     const run = { ...row, run_id: 'one', at_ms: Date.now() - 200_000, queued_seconds: 20, seconds: 59 };
     const page = await start({ ...busy, total: 1, rows: [run], records: { one: { run, body: { ...body, stdout: piece('x\n') } } }, open: 'runs' });
