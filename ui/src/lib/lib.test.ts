@@ -120,6 +120,7 @@ describe('words', () => {
   it('tell a pull from a queue in the run and in its row', () => {
     expect(plain(waitingSentence(waits(pull)).title)).toBe('Waiting for the image of Python: 46 %');
     expect(plain(waitingWord(waits(pull)))).toBe('Fetching Python: 46 %');
+    expect([waitingWord(waits({ why: 'unread' })), waitingWord(waits({ why: 'starting' }))]).toEqual(['Waiting for its client to read', 'Starting…']);
     expect(waitingWord(waits({ why: 'turn', ahead: 0 }))).toBe('Waiting for its turn · Python');
     const turn = (ahead: number) => waitingSentence(waits({ why: 'turn', ahead }));
     expect([turn(0).title, turn(0).note]).toEqual(['Waiting for its turn', 'It is the next to start, as soon as a place is free.']);

@@ -41,6 +41,10 @@ export function headline(snapshot: OwnerSnapshot): Headline {
 /** As the tray says it. */
 export const ELSEWHERE = 'Sandtray runs in another program';
 
+/** The same as a heading, in a row and in the header. */
+const UNREAD = 'Waiting for its client to read';
+const STARTING = 'Starting…';
+
 function fetching(title: string, fraction: number): string {
   return `Fetching ${title}: ${percent(fraction)}`;
 }
@@ -57,6 +61,10 @@ export function waitsFor(run: LiveRunView): string | null {
       return `Preparing ${title}`;
     case 'check':
       return `Checking ${title}`;
+    case 'unread':
+      return UNREAD;
+    case 'starting':
+      return STARTING;
     default:
       return null;
   }
@@ -91,11 +99,11 @@ export function waitingSentence(run: LiveRunView): { title: string; note: string
       };
     case 'unread':
       return {
-        title: 'Waiting for its client to read',
+        title: UNREAD,
         note: 'Its client has not read the results of earlier programs. It starts once some of them are read.',
       };
     case 'starting':
-      return { title: 'Starting…', note: 'Its container is being made.' };
+      return { title: STARTING, note: 'Its container is being made.' };
     default: {
       const ahead = waiting?.why === 'turn' ? waiting.ahead : 0;
       const after = ahead === 0 ? 'It is the next to start' : `It starts after ${ahead === 1 ? 'one other' : `${ahead} others`}`;
