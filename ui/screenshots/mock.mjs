@@ -49,7 +49,7 @@ export function mock(fixture) {
       (!filter.language || row.language === filter.language) &&
       (!filter.status || row.status === filter.status) &&
       (!filter.client || row.client === filter.client) &&
-      (!filter.program || row.client_program === filter.program) &&
+      (filter.program === undefined || (row.client_program ?? '') === filter.program) &&
       row.at_ms >= (filter.from_ms ?? 0) && row.at_ms < (filter.until_ms ?? Infinity) &&
       words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
     let at = filter.before ? Number(filter.before) : 0;
