@@ -101,6 +101,17 @@ export const runTrials = {
     return page;
   },
 
+  async 'every run that waits can be listed and stopped'({ start }) {
+    const many = Array.from({ length: 60 }, (_, at) => ({ ...queued[0], run_id: `w${at}`, label: `Number ${at}`, waiting: { why: 'turn', ahead: at } }));
+    const page = await start({ ...busy, snapshot: { ...snapshot, queued: many }, open: 'runs' });
+    assert.equal(await page.getByRole('button', { name: /^Stop Number/ }).count(), 3);
+    await page.getByRole('button', { name: 'Show 50 more runs waiting' }).click();
+    await page.getByRole('button', { name: 'Show 7 more runs waiting' }).click();
+    await page.getByRole('button', { name: 'Stop Number 59' }).click();
+    assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'w59' }]);
+    return page;
+  },
+
   async 'output of a run that is over scrolls after the window became narrower'({ start }) {
     const run = { ...row, run_id: 'one' };
     const lines = Array.from({ length: 2000 }, (_, at) => `line ${at} ${'of a long report '.repeat(12)}`).join('\n');

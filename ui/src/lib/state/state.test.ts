@@ -6,6 +6,7 @@ import type { Who } from '../clients';
 import { belongs, HistoryList, NO_FILTERS } from './history.svelte';
 import { owner } from './owner.svelte';
 import { settings } from './settings.svelte';
+import { trial } from './trial.svelte';
 
 vi.mock('../ipc/client', async (original) => ({
   ...(await original<typeof client>()),
@@ -14,6 +15,7 @@ vi.mock('../ipc/client', async (original) => ({
   readSettings: vi.fn(),
   applySettings: vi.fn(),
   subscribe: vi.fn(),
+  tryIt: vi.fn(),
 }));
 
 const run = (at: number, more: Partial<RunRow> = {}) =>
@@ -103,6 +105,28 @@ describe('the list of past runs', () => {
     expect(list.failure?.message).toBe('The disk is gone.');
     await list.start(NO_FILTERS);
     expect(list.failure).toBeNull();
+  });
+});
+
+describe('hello world', () => {
+  const error = { code: 'internal', message: 'No.', faults: [] };
+
+  it('has no id any more once it is over, even where its id comes last', async () => {
+    vi.mocked(client.tryIt).mockImplementationOnce(async (_, tell) => {
+      tell({ kind: 'refused', error });
+      return 'first';
+    });
+    await trial.start('python');
+    expect([trial.busy, trial.runId, trial.failure]).toEqual([false, null, error]);
+    let tell!: Parameters<typeof client.tryIt>[1];
+    vi.mocked(client.tryIt).mockImplementationOnce(async (_, handler) => {
+      tell = handler;
+      return 'second';
+    });
+    await trial.start('python');
+    expect([trial.busy, trial.runId]).toEqual([true, 'second']);
+    tell({ kind: 'refused', error });
+    expect([trial.busy, trial.runId]).toEqual([false, null]);
   });
 });
 
