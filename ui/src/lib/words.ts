@@ -19,7 +19,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
   const { engine, running, queued, warm } = snapshot;
   if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
-  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${engine.title}` };
+  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${visible(engine.title, 160)}` };
   const more = (count: number) => (queued.length > count ? ` · ${queued.length} waiting` : '');
   if (running.length > 0) {
     const starting = running.every((run) => run.waiting !== undefined);
@@ -33,8 +33,8 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   const pulling = snapshot.images.find((image) => image.state === 'pulling');
   const someReady = snapshot.images.some((image) => image.state === 'ready');
   if (pulling && !someReady) return { tone: 'ready', text: fetching(pulling.title, pulling.fraction) };
-  const preparing = snapshot.images.find((image) => image.state === 'preparing');
-  if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
+  const found = snapshot.images.find((image) => image.state === 'preparing');
+  if (found && !someReady) return { tone: 'ready', text: preparing(found.title) };
   return { tone: 'ready', text: warm ? `Ready · ${warm} kept ready` : 'Ready' };
 }
 
@@ -49,6 +49,31 @@ function fetching(title: string, fraction: number): string {
   return `Fetching ${title}: ${percent(fraction)}`;
 }
 
+/** What an image needs before a program of its language can start. */
+export function imageNote(image: ImageView): string | null {
+  const { title } = image;
+  switch (image.state) {
+    case 'unknown':
+      return `It isn’t known yet whether what ${title} programs need is here.`;
+    case 'not_pulled':
+      return `What ${title} programs need isn’t here yet: it is fetched first.`;
+    case 'pulling':
+      return fetching(title, image.fraction);
+    case 'preparing':
+      return preparing(title);
+    case 'unprepared':
+      return `${title} is prepared first, once.`;
+    case 'failed':
+      return visible(image.message, 300);
+    case 'ready':
+      return null;
+  }
+}
+
+function preparing(title: string): string {
+  return `Preparing ${title}`;
+}
+
 /** What keeps a run from starting, other than those before it. The tray says the same. */
 export function waitsFor(run: LiveRunView): string | null {
   const title = languageTitle(run.language);
@@ -58,7 +83,7 @@ export function waitsFor(run: LiveRunView): string | null {
     case 'pull':
       return fetching(title, run.waiting.fraction);
     case 'preparation':
-      return `Preparing ${title}`;
+      return preparing(title);
     case 'check':
       return `Checking ${title}`;
     case 'unread':
