@@ -170,7 +170,7 @@ export const runTrials = {
     await now.getByText('Starting…').waitFor();
     assert.equal(await now.getByText('of 60').count(), 0, 'no time before it runs');
     await now.getByRole('button', { name: /Train a small classifier/ }).click();
-    await page.getByRole('heading', { name: /^Running for/ }).waitFor();
+    await page.locator('.main').getByRole('heading', { name: 'Starting…' }).waitFor();
     return page;
   },
 };
