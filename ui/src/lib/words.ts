@@ -4,9 +4,9 @@ import { bytes, percent, plural, seconds } from './format';
 import { visible } from './output/hostile';
 import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, Saved, SkipReason, Status } from './ipc/types';
 
-export type Tone = 'off' | 'ready' | 'running' | 'trouble';
+type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
-export interface Headline {
+interface Headline {
   tone: Tone;
   text: string;
 }
@@ -160,7 +160,7 @@ interface Verdict {
   sentence: (run: RunRow) => string;
 }
 
-export const VERDICTS: Record<Status, Verdict> = {
+const VERDICTS: Record<Status, Verdict> = {
   ok: { word: 'Finished', sentence: (run) => `Finished in ${seconds(run.seconds)}.` },
   failed: { word: 'Failed', sentence: failed },
   timeout: {

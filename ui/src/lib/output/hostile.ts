@@ -36,7 +36,7 @@ export function visibleLines(text: string): string {
 }
 
 /** At most `end` units, not cut inside a surrogate pair. */
-export function wholeUpTo(text: string, end: number): string {
+function wholeUpTo(text: string, end: number): string {
   return text.slice(0, isLow(text, end) ? end - 1 : end);
 }
 

@@ -7,7 +7,7 @@ import { keyOf, type Who } from '../clients';
 import { endedAt } from '../words';
 
 /** What the list shows of a run; a hundred thousand of these are held. */
-export interface Brief {
+interface Brief {
   id: string;
   at: number;
   ended: number;
@@ -34,7 +34,7 @@ const PAGE = 500;
 /** Rows read ahead of those in view. */
 const AHEAD = 200;
 
-export function brief(run: RunRow): Brief {
+function brief(run: RunRow): Brief {
   return {
     id: run.run_id,
     at: run.at_ms,

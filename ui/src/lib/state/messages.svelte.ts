@@ -4,7 +4,7 @@ import { asError, setEnabled } from '../ipc/client';
 import type { Mend } from '../ipc/types';
 import { route } from './route.svelte';
 
-export interface Message {
+interface Message {
   id: number;
   text: string;
   hint: string | null;
