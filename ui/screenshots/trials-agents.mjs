@@ -45,7 +45,12 @@ export const agentTrials = {
     const page = await start({ ...base, open: 'runs' });
     await page.getByRole('button', { name: 'Connect an agent' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
-    assert.equal(await page.getByRole('button', { name: 'Hide examples' }).getAttribute('aria-expanded'), 'true', 'open before the first agent');
+    assert.equal(await page.getByRole('button', { name: 'Hide' }).getAttribute('aria-expanded'), 'true', 'open before the first agent');
+    const used = await start({ ...busy, open: 'agents' });
+    const connect = used.getByRole('region', { name: 'Connect an agent' });
+    assert.equal((await connect.innerText()).replace(/\s+/g, ' ').trim(), 'Connect an agent Show how to connect', 'one line afterwards');
+    await connect.getByRole('button', { name: 'Show how to connect' }).click();
+    await connect.getByRole('button', { name: 'Copy the address' }).waitFor();
     return page;
   },
 
