@@ -129,7 +129,8 @@ fn waits_for(run: &LiveRunView) -> Option<String> {
         Waiting::Pull { fraction, .. } => Some(fetching(title, fraction)),
         Waiting::Preparation => Some(preparing(title)),
         Waiting::Check => Some(format!("Checking {title}")),
-        Waiting::Turn { .. } | Waiting::Unread | Waiting::Starting => None,
+        Waiting::Unread => Some("Waiting for its client to read".into()),
+        Waiting::Turn { .. } | Waiting::Starting => None,
     }
 }
 

@@ -104,7 +104,7 @@ const cancelledRow = {
 const picturesRow = { ...row, run_id: 'pictures', at_ms: now - 500_000, label: 'Draw posters', files_out: { count: 3, bytes: 91_000 } };
 const picturesBody = {
   ...body,
-  files: ['poster.png', 'cut-off.jpg', 'spinner.gif'].map((name) => ({ name, size: 67_000, preview: { kind: 'picture' } })),
+  files: ['poster.webp', 'cut-off.jpg', 'spinner.gif'].map((name) => ({ name, size: 67_000, preview: { kind: 'picture' } })),
 };
 
 const givenUpRow = { ...row, run_id: 'given-up', at_ms: now - 86_400_000, title: 'Count the words of each page', given_up: true };
@@ -183,7 +183,7 @@ export function states(png) {
     'logo.png': { kind: 'fits', width: 640, height: 360, moves: false, png },
     'temperature.png': { kind: 'fits', width: 640, height: 360, moves: false, png },
     'spinner.gif': { kind: 'fits', width: 640, height: 360, moves: true, png },
-    'poster.png': { kind: 'too_large', width: 23_170, height: 23_170 },
+    'poster.webp': { kind: 'too_large', width: 23_170, height: 23_170 },
     'cut-off.jpg': { kind: 'unreadable' },
   };
   const withRuns = { ...busy, rows: [cutRow, cancelledRow, failedRow, chartRow, picturesRow, givenUpRow], records, pictures };
@@ -217,7 +217,6 @@ export function states(png) {
     'live-inputs': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
     'live-details': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'live1', act: async (page) => page.getByRole('tab', { name: 'Details' }).click() },
     'waiting-run': { ...withRuns, snapshot: { ...snapshot, running, queued }, live, open: 'runs', run: 'wait1' },
-    'run-inputs': { ...withRuns, open: 'runs', run: 'failed', act: async (page) => page.getByRole('tab', { name: 'Inputs' }).click() },
     'waiting-runs': { ...withRuns, snapshot: fetching, open: 'runs', run: 'wait2' },
     'starting-run': { ...withRuns, snapshot: { ...snapshot, running: [{ ...running[0], waiting: { why: 'starting' } }] }, open: 'runs', run: 'live1' },
     'run-again-off': {

@@ -42,6 +42,10 @@ export function mock(fixture) {
   const total = fixture.total ?? fixture.rows.length;
   const rowAt = (at) => fixture.rows[at] ?? (at < total ? madeUp(at) : undefined);
 
+  const ending = (name) => name.slice(name.lastIndexOf('.'));
+  /** Where a trial put another name in place of the fixture's. */
+  const ofEnding = (name) => Object.entries(fixture.pictures ?? {}).find(([known]) => ending(known) === ending(name))?.[1];
+
   function page({ filter }) {
     const runs = [];
     const words = (filter.text ?? '').toLowerCase().split(/\s+/).filter(Boolean);
@@ -49,7 +53,7 @@ export function mock(fixture) {
       (!filter.language || row.language === filter.language) &&
       (!filter.status || row.status === filter.status) &&
       (!filter.client || row.client === filter.client) &&
-      (!filter.program || row.client_program === filter.program) &&
+      (filter.program === undefined || (row.client_program ?? '') === filter.program) &&
       row.at_ms >= (filter.from_ms ?? 0) && row.at_ms < (filter.until_ms ?? Infinity) &&
       words.every((word) => `${row.label ?? ''} ${row.client}`.toLowerCase().includes(word));
     let at = filter.before ? Number(filter.before) : 0;
@@ -97,20 +101,20 @@ export function mock(fixture) {
       return { run: row, body: fixture.body };
     },
     history_picture({ name, pixels }) {
-      const { png, ...picture } = fixture.pictures?.[name] ?? { kind: 'unreadable' };
+      const { png, ...picture } = fixture.pictures?.[name] ?? ofEnding(name) ?? { kind: 'unreadable' };
       return pixels && png !== undefined ? { ...picture, png } : picture;
     },
     agents: () => fixture.agents ?? [],
     try_it({ language, ...args }) {
       const channel = channelOf(args);
-      const ran = { kind: 'ran', run_id: 'tried', seconds: 0.009, program_seconds: 0.007, status: 'ok', stdout: 'Hello, world\n', stderr: '' };
+      const ran = { kind: 'ran', run_id: 'tried', seconds: 0.009, program_seconds: 0.007, status: 'ok', stdout: fixture.stranger ?? 'Hello, world\n', stderr: '' };
       if (fixture.tried !== null) setTimeout(() => send(channel, fixture.tried ?? ran));
       state.tried = channel;
       return 'tried';
     },
     run_again: () => 'made0',
-    save_file: ({ name }) => ({ folder: '/home/ada/Downloads', name: name.split('/').pop(), count: 1, place: 1 }),
-    save_all: () => ({ folder: '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
+    save_file: ({ name }) => ({ folder: fixture.stranger ?? '/home/ada/Downloads', name: fixture.stranger ?? name.split('/').pop(), count: 1, place: 1 }),
+    save_all: () => ({ folder: fixture.stranger ?? '/home/ada/Downloads', name: 'a', count: 3, place: 2 }),
   };
 
   window.__TAURI_EVENT_PLUGIN_INTERNALS__ = { unregisterListener: (event) => listeners.delete(event) };

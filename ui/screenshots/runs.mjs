@@ -101,6 +101,45 @@ export const runTrials = {
     return page;
   },
 
+  async 'a JSON file that grows too long by its indentation says that there is more'({ start }) {
+    const run = { ...row, run_id: 'one', files_out: { count: 1, bytes: 9 } };
+    // 99,901 characters in one line; indented, two more and a line end for each of 900 lines, which are fewer than are shown.
+    const text = JSON.stringify(Array.from({ length: 900 }, () => 'x'.repeat(108)));
+    const files = [{ name: 'a.json', size: text.length, preview: { kind: 'text', cut: false, text } }];
+    const page = await start({ ...busy, rows: [run], records: { one: { run, body: { ...body, files } } }, open: 'runs', run: 'one' });
+    await page.getByRole('tab', { name: 'Files' }).click();
+    await page.getByRole('button', { name: 'Show more lines' }).click();
+    await page.getByText('There is more in the file. Save it to see all.').waitFor({ timeout: 2000 });
+    return page;
+  },
+
+  async 'every run that waits can be listed and stopped'({ start }) {
+    const many = Array.from({ length: 60 }, (_, at) => ({ ...queued[0], run_id: `w${at}`, label: `Number ${at}`, waiting: { why: 'turn', ahead: at } }));
+    const page = await start({ ...busy, snapshot: { ...snapshot, queued: many }, open: 'runs' });
+    assert.equal(await page.getByRole('button', { name: /^Stop Number/ }).count(), 3);
+    await page.getByRole('button', { name: 'Show 50 more runs waiting' }).click();
+    await page.getByRole('button', { name: 'Show 7 more runs waiting' }).click();
+    await page.getByRole('button', { name: 'Stop Number 59' }).click();
+    assert.deepEqual(await calls(page, 'stop_run'), [{ runId: 'w59' }]);
+    return page;
+  },
+
+  async 'output of a run that is over scrolls after the window became narrower'({ start }) {
+    const run = { ...row, run_id: 'one' };
+    const lines = Array.from({ length: 2000 }, (_, at) => `line ${at} ${'of a long report '.repeat(12)}`).join('\n');
+    const page = await start({ ...busy, rows: [run], records: { one: { run, body: { ...body, stdout: piece(lines) } } }, open: 'runs', run: 'one' });
+    const output = page.getByRole('region', { name: 'Output' });
+    for (const width of [1200, 800]) {
+      await page.setViewportSize({ width, height: 640 });
+      await page.waitForTimeout(100);
+      await output.evaluate((box) => box.scrollTo(0, box.scrollHeight));
+      await output.getByText('line 1999').waitFor({ timeout: 2000 });
+      await output.evaluate((box) => box.scrollTo(0, 0));
+      await output.getByText('line 0 ').waitFor({ timeout: 2000 });
+    }
+    return page;
+  },
+
   async 'the list and the page count from the end of a run, and agree'({ start }) {
     const run = { ...row, run_id: 'one', at_ms: Date.now() - 200_000, queued_seconds: 20, seconds: 59 };
     const page = await start({ ...busy, total: 1, rows: [run], records: { one: { run, body: { ...body, stdout: piece('x\n') } } }, open: 'runs' });
@@ -125,10 +164,13 @@ export const runTrials = {
     assert.equal(await place(), before);
     await page.evaluate((run) => window.__mock.snapshot({ running: [run] }), { ...running[0], started_ms: Date.now() - 23_000 });
     await now.getByText('Train a small classifier').waitFor();
-    await now.getByText('Python for claude-desktop').waitFor();
+    assert.equal((await now.locator('.by').innerText()).replace(/\s+/g, ' '), 'Python · claude-desktop program claude');
     assert.equal(await place(), before, 'one has the room of none');
+    await page.evaluate((run) => window.__mock.snapshot({ running: [run] }), { ...running[0], started_ms: Date.now() - 23_000, waiting: { why: 'starting' } });
+    await now.getByText('Starting…').waitFor();
+    assert.equal(await now.getByText('of 60').count(), 0, 'no time before it runs');
     await now.getByRole('button', { name: /Train a small classifier/ }).click();
-    await page.getByRole('heading', { name: /^Running for/ }).waitFor();
+    await page.locator('.main').getByRole('heading', { name: 'Starting…' }).waitFor();
     return page;
   },
 };

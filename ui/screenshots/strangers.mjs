@@ -26,9 +26,9 @@ export const TEXTS = {
 /** Fields that hold what a program, an agent or an engine chose, by their names. */
 const FIELDS = new Set([
   'label', 'client', 'client_program', 'program', 'error', 'image', 'name', 'url', 'found', 'version', 'summary', 'reason', 'message', 'hint',
-  'copy', 'socket', 'os', 'arch', 'text', 'path', 'digest', 'title',
+  'copy', 'socket', 'os', 'arch', 'text', 'path', 'digest', 'title', 'cut_off', 'not_again', 'short',
 ]);
-const LISTS = new Set(['looked_at', 'notices', 'left_behind', 'told', 'addresses']);
+const LISTS = new Set(['looked_at', 'notices', 'left_behind', 'addresses']);
 /** Ours, whatever they are called; and what is no text. */
 const LEFT = new Set(['settings', 'act', 'pictures', 'refuse', 'recent', 'open', 'run_id', 'slow']);
 
@@ -42,7 +42,7 @@ export function filled(value, text, key = '') {
     // No two files of a run have one name.
     return value.map((item, at) => ((key.includes('files') || key === 'inputs') && item.name ? { ...filled(item, text), ...(item.reason && { reason: item.reason }), name: `${at} ${named(item.name, text)}` } : filled(item, text, key)));
   }
-  if (value === null || typeof value !== 'object') return value === null && key === 'label' ? text : value;
+  if (value === null || typeof value !== 'object') return value === null && ['label', 'title'].includes(key) ? text : value;
   const ours = (name, item) => LEFT.has(name) || typeof item === 'function' || (name === 'title' && !('run_id' in value)) || (name === 'name' && 'link' in value);
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, ours(name, item) ? item : filled(item, text, name)]));
 }
@@ -60,6 +60,7 @@ const named = (name, text) => `${text}${name.slice(name.lastIndexOf('.'))}`;
 export function more() {
   const runs = { ...busy, rows: [{ ...row, run_id: 'one' }], records: { one: { run: { ...row, run_id: 'one' }, body } }, open: 'runs' };
   const refusal = { code: 'internal', message: 'No.', hint: 'Try `again`.', faults: [] };
+  const files = [{ name: 'notes.txt', size: 9, preview: { kind: 'text', cut: false, text: 'short\n' } }];
   const alive = { ...runs, snapshot: { ...snapshot, running, queued }, live };
   return {
     'a refusal': { ...alive, run: 'live1', errors: { stop_run: refusal, stop_all: refusal }, act: async (page) => {
@@ -70,6 +71,10 @@ export function more() {
     'an unreadable run': { ...runs, run: 'gone', errors: { history_run: refusal } },
     'a window without its app': { ...runs, errors: { subscribe: refusal } },
     'a run that did not happen': { ...runs, records: { one: { run: { ...row, run_id: 'one', status: 'engine_unavailable', error: 'No.', exit_code: null, seconds: null }, body } }, run: 'one' },
+    'a saved file': { ...runs, records: { one: { run: { ...row, run_id: 'one' }, body: { ...body, files } } }, run: 'one', act: async (page) => {
+      await page.getByRole('tab', { name: 'Files' }).click();
+      await page.getByRole('button', { name: /^Save / }).last().click();
+    } },
     'an open question': { ...runs, run: 'one', act: async (page) => page.getByRole('button', { name: 'Delete this run' }).click() },
   };
 }

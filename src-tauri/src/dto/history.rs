@@ -22,7 +22,7 @@ pub struct HistoryFilter {
     /// The client's whole name.
     #[cfg_attr(test, ts(optional))]
     pub client: Option<String>,
-    /// The file name of its program.
+    /// The file name of its program; empty: it is not known.
     #[cfg_attr(test, ts(optional))]
     pub program: Option<String>,
     /// Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output

@@ -135,6 +135,7 @@ fn what_waits_says_for_what_and_says_it_once() {
     assert_eq!(one(Waiting::Preparation), "Preparing Python");
     assert_eq!(one(Waiting::Check), "Checking Python");
     assert_eq!(one(Waiting::Engine), "Waiting for Docker");
+    assert_eq!(one(Waiting::Unread), "Waiting for its client to read");
     assert_eq!(one(Waiting::Turn { ahead: 0 }), "1 waiting");
 }
 

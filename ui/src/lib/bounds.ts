@@ -1,6 +1,6 @@
 // What a field of the settings accepts. The app has the last word; this says it before the round trip. Pure.
 
-export interface Bound {
+interface Bound {
   min: number;
   max: number;
   whole: boolean;

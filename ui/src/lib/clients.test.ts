@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { keyOf, whoText } from './clients';
+import { isOwn, keyOf, whoText } from './clients';
 import { EXAMPLES, told, WAYS } from './connect';
-import { DEFAULT_IMAGES, defaultOf, DEFAULTS } from './defaults';
+import { DEFAULT_IMAGES, defaultOf, DEFAULTS, setOf, valueOf } from './defaults';
 import type { ImageView } from './ipc/types';
 import { NOTIFICATIONS_HINT } from './notices';
 
@@ -13,6 +13,7 @@ describe('a client', () => {
     expect(whoText({ client: 'claude', program: null })).toBe('claude (unknown program)');
     expect(whoText({ client: 'Sandtray', program: null })).toBe('Sandtray (this window)');
     expect(whoText({ client: 'Sandtray', program: 'python3' })).toBe('Sandtray (python3)');
+    expect([isOwn({ client: 'Sandtray', program: null }), isOwn({ client: 'Sandtray', program: 'python3' })]).toEqual([true, false]);
     expect(whoText({ client: 'a\u202eb', program: 'c\nd' })).toBe('a⟦U+202E⟧b (c␊d)');
   });
 
@@ -39,6 +40,11 @@ describe('connecting', () => {
 describe('the settings', () => {
   it('know what each was by default', () => {
     expect([defaultOf('limits.memory_mb'), defaultOf('concurrency'), defaultOf('history.keep'), defaultOf('no.such')]).toEqual([512, null, 'everything', undefined]);
+    const settings = structuredClone(DEFAULTS);
+    setOf('limits.seconds', 5)(settings);
+    setOf('concurrency', 3)(settings);
+    expect([settings.limits.seconds, settings.concurrency, valueOf(settings, 'limits.seconds')]).toEqual([5, 3, 5]);
+    expect(settings).toEqual({ ...DEFAULTS, concurrency: 3, limits: { ...DEFAULTS.limits, seconds: 5 } });
     expect(DEFAULT_IMAGES.python).toBe('python:3.12-slim');
   });
 

@@ -9,7 +9,7 @@ export const DAYS: [Day, string][] = [
   ['week', 'Last 7 days'],
 ];
 
-export interface Span {
+interface Span {
   from: number;
   /** Not of it any more; none: it goes on. */
   until?: number;

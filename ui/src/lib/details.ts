@@ -4,7 +4,7 @@ import { bytes, exact, grouped, seconds } from './format';
 import type { LiveRequest, LiveRunView, RunRecord, RunRow } from './ipc/types';
 import { SKIPPED, verdictWord } from './words';
 
-export type Row = [name: string, value: string];
+type Row = [name: string, value: string];
 export type Group = [title: string, rows: Row[]];
 
 export function detailsOf({ run, body }: RunRecord): Group[] {

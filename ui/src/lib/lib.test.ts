@@ -4,7 +4,7 @@ import * as format from './format';
 import type { ImageView, LiveRunView, OwnerSnapshot, RunRow } from './ipc/types';
 import { scrollTo, TALLEST, viewOf } from './virtual';
 import {
-  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, noOutput, quitSentence, runTitle, verdictSentence, verdictWord,
+  copiedWords, diskUsed, elapsedOf, ENDINGS, faultSentence, headline, imageNote, noOutput, quitSentence, runTitle, verdictSentence, verdictWord,
   waitingSentence, waitingWord,
 } from './words';
 
@@ -92,12 +92,25 @@ describe('words', () => {
     expect(headline({ ...base, enabled: false }).tone).toBe('off');
     expect(headline({ ...base, engine: { state: 'checking' } }).text).toBe('Looking for Docker…');
     expect(trouble("Docker isn't running")).toEqual({ tone: 'trouble', text: "On, but Docker isn't running" });
+    expect(trouble('a\u202eb').text).toBe('On, but a⟦U+202E⟧b');
     const go = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false, state: 'preparing' } as const;
     expect(headline({ ...base, images: [go] }).text).toBe('Preparing Go');
     expect(headline({ ...base, service: { state: 'elsewhere', message: '', hint: '' } }).tone).toBe('trouble');
     expect(headline({ ...base, running: [live], queued: [live, live] })).toEqual({
       tone: 'running', text: '1 program running · 2 waiting',
     });
+  });
+
+  it('say what an image needs before a program can start, in each of its states', () => {
+    const image = { language: 'go', title: 'Go', language_version: '', image: 'golang', pinned: false, fetched: false } as const;
+    const states = [
+      { state: 'ready', size_bytes: 5 }, { state: 'unknown' }, { state: 'not_pulled' }, { state: 'unprepared', size_bytes: 7 }, { state: 'preparing' },
+      { state: 'pulling', fraction: 0.469, downloaded_bytes: 1, total_bytes: 2, bytes_per_second: 0 }, { state: 'failed', message: 'No\u202e network.', hint: '' },
+    ] as const;
+    expect(states.map((state) => imageNote({ ...image, ...state })?.replaceAll('\u00a0', ' '))).toEqual([
+      undefined, 'It isn’t known yet whether what Go programs need is here.', 'What Go programs need isn’t here yet: it is fetched first.',
+      'Go is prepared first, once.', 'Preparing Go', 'Fetching Go: 46 %', 'No⟦U+202E⟧ network.',
+    ]);
   });
 
   const pull = { why: 'pull', fraction: 0.469, downloaded_bytes: 3, total_bytes: 7 } as const;
@@ -120,6 +133,7 @@ describe('words', () => {
   it('tell a pull from a queue in the run and in its row', () => {
     expect(plain(waitingSentence(waits(pull)).title)).toBe('Waiting for the image of Python: 46 %');
     expect(plain(waitingWord(waits(pull)))).toBe('Fetching Python: 46 %');
+    expect([waitingWord(waits({ why: 'unread' })), waitingWord(waits({ why: 'starting' }))]).toEqual(['Waiting for its client to read', 'Starting…']);
     expect(waitingWord(waits({ why: 'turn', ahead: 0 }))).toBe('Waiting for its turn · Python');
     const turn = (ahead: number) => waitingSentence(waits({ why: 'turn', ahead }));
     expect([turn(0).title, turn(0).note]).toEqual(['Waiting for its turn', 'It is the next to start, as soon as a place is free.']);

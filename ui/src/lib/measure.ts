@@ -1,6 +1,6 @@
 // The size of an element and of its text, as they change. For use as an action.
 
-export interface Measured {
+interface Measured {
   width: number;
   height: number;
   /** Of one text size, in pixels. */

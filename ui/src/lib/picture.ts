@@ -4,7 +4,7 @@ import { clock, seconds } from './format';
 import type { RecentRun } from './ipc/types';
 import { LOOKS, lookOf, markPath, type Look } from './shapes';
 
-export interface Frame {
+interface Frame {
   width: number;
   height: number;
   left: number;
@@ -74,19 +74,18 @@ export function beginOf(inside: readonly RecentRun[], total: number | null, now:
 }
 
 /** One path for all runs of one look: a thousand dots are seven elements. */
-export function paths(frame: Frame, runs: readonly RecentRun[], radius: number): { look: Look; path: string; count: number }[] {
-  const found = new Map<Look, { path: string[]; count: number }>();
+export function paths(frame: Frame, runs: readonly RecentRun[], radius: number): { look: Look; path: string }[] {
+  const found = new Map<Look, string[]>();
   for (const run of runs) {
     if (run.at_ms < frame.from) continue;
     const look = lookOf(run.status);
-    const entry = found.get(look) ?? { path: [], count: 0 };
-    entry.path.push(markPath(look, xOf(frame, run.at_ms), yOf(frame, run.seconds), radius));
-    entry.count += 1;
-    found.set(look, entry);
+    const path = found.get(look) ?? [];
+    path.push(markPath(look, xOf(frame, run.at_ms), yOf(frame, run.seconds), radius));
+    found.set(look, path);
   }
   return LOOKS.flatMap((look) => {
-    const entry = found.get(look);
-    return entry ? [{ look, path: entry.path.join(''), count: entry.count }] : [];
+    const path = found.get(look);
+    return path ? [{ look, path: path.join('') }] : [];
   });
 }
 

@@ -2,7 +2,7 @@
 
 export type Tab = 'output' | 'code' | 'inputs' | 'files' | 'details';
 
-export interface TabName {
+interface TabName {
   key: Tab;
   name: string;
 }

@@ -3,7 +3,7 @@
 /** Browsers lose precision in taller boxes; beyond this the scroll bar's way is stretched over the rows. */
 export const TALLEST = 8_000_000;
 
-export interface View {
+interface View {
   /** The rows to draw: first to last, the last not included. */
   first: number;
   last: number;
@@ -13,7 +13,7 @@ export interface View {
   height: number;
 }
 
-export interface List {
+interface List {
   count: number;
   rowHeight: number;
   viewport: number;

@@ -4,9 +4,9 @@ import { bytes, percent, plural, seconds } from './format';
 import { visible } from './output/hostile';
 import type { Fault, ImageView, LiveRunView, OwnerSnapshot, RunRow, Saved, SkipReason, Status } from './ipc/types';
 
-export type Tone = 'off' | 'ready' | 'running' | 'trouble';
+type Tone = 'off' | 'ready' | 'running' | 'trouble';
 
-export interface Headline {
+interface Headline {
   tone: Tone;
   text: string;
 }
@@ -19,7 +19,7 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   if (!snapshot.enabled) return { tone: 'off', text: 'Off · agents can’t run code' };
   const { engine, running, queued, warm } = snapshot;
   if (engine.state === 'checking') return { tone: 'off', text: 'Looking for Docker…' };
-  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${engine.title}` };
+  if (engine.state === 'trouble') return { tone: 'trouble', text: `On, but ${visible(engine.title, 160)}` };
   const more = (count: number) => (queued.length > count ? ` · ${queued.length} waiting` : '');
   if (running.length > 0) {
     const starting = running.every((run) => run.waiting !== undefined);
@@ -33,16 +33,45 @@ export function headline(snapshot: OwnerSnapshot): Headline {
   const pulling = snapshot.images.find((image) => image.state === 'pulling');
   const someReady = snapshot.images.some((image) => image.state === 'ready');
   if (pulling && !someReady) return { tone: 'ready', text: fetching(pulling.title, pulling.fraction) };
-  const preparing = snapshot.images.find((image) => image.state === 'preparing');
-  if (preparing && !someReady) return { tone: 'ready', text: `Preparing ${preparing.title}` };
+  const found = snapshot.images.find((image) => image.state === 'preparing');
+  if (found && !someReady) return { tone: 'ready', text: preparing(found.title) };
   return { tone: 'ready', text: warm ? `Ready · ${warm} kept ready` : 'Ready' };
 }
 
 /** As the tray says it. */
 export const ELSEWHERE = 'Sandtray runs in another program';
 
+/** The same as a heading, in a row and in the header. */
+const UNREAD = 'Waiting for its client to read';
+const STARTING = 'Starting…';
+
 function fetching(title: string, fraction: number): string {
   return `Fetching ${title}: ${percent(fraction)}`;
+}
+
+/** What an image needs before a program of its language can start. */
+export function imageNote(image: ImageView): string | null {
+  const { title } = image;
+  switch (image.state) {
+    case 'unknown':
+      return `It isn’t known yet whether what ${title} programs need is here.`;
+    case 'not_pulled':
+      return `What ${title} programs need isn’t here yet: it is fetched first.`;
+    case 'pulling':
+      return fetching(title, image.fraction);
+    case 'preparing':
+      return preparing(title);
+    case 'unprepared':
+      return `${title} is prepared first, once.`;
+    case 'failed':
+      return visible(image.message, 300);
+    case 'ready':
+      return null;
+  }
+}
+
+function preparing(title: string): string {
+  return `Preparing ${title}`;
 }
 
 /** What keeps a run from starting, other than those before it. The tray says the same. */
@@ -54,9 +83,13 @@ export function waitsFor(run: LiveRunView): string | null {
     case 'pull':
       return fetching(title, run.waiting.fraction);
     case 'preparation':
-      return `Preparing ${title}`;
+      return preparing(title);
     case 'check':
       return `Checking ${title}`;
+    case 'unread':
+      return UNREAD;
+    case 'starting':
+      return STARTING;
     default:
       return null;
   }
@@ -91,11 +124,11 @@ export function waitingSentence(run: LiveRunView): { title: string; note: string
       };
     case 'unread':
       return {
-        title: 'Waiting for its client to read',
+        title: UNREAD,
         note: 'Its client has not read the results of earlier programs. It starts once some of them are read.',
       };
     case 'starting':
-      return { title: 'Starting…', note: 'Its container is being made.' };
+      return { title: STARTING, note: 'Its container is being made.' };
     default: {
       const ahead = waiting?.why === 'turn' ? waiting.ahead : 0;
       const after = ahead === 0 ? 'It is the next to start' : `It starts after ${ahead === 1 ? 'one other' : `${ahead} others`}`;
@@ -127,7 +160,7 @@ interface Verdict {
   sentence: (run: RunRow) => string;
 }
 
-export const VERDICTS: Record<Status, Verdict> = {
+const VERDICTS: Record<Status, Verdict> = {
   ok: { word: 'Finished', sentence: (run) => `Finished in ${seconds(run.seconds)}.` },
   failed: { word: 'Failed', sentence: failed },
   timeout: {

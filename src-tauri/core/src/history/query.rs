@@ -69,6 +69,10 @@ fn plan(asked: &HistoryQuery) -> Plan {
         ("language", ":language", &asked.language, searched || by_client),
     ] {
         if let Some(value) = value {
+            if placeholder == ":program" && value.is_empty() {
+                wheres.push(format!("{}run.{column} IS NULL", free(taken)));
+                continue;
+            }
             wheres.push(format!("{}run.{column} = {placeholder}", free(taken)));
             values.push((placeholder, Box::new(value.clone())));
         }

@@ -366,7 +366,7 @@ pub struct HistoryQuery {
     pub status: Option<String>,
     /// The client's whole name.
     pub client: Option<String>,
-    /// The file name of the client's program.
+    /// The file name of the client's program; empty: it is not known.
     pub program: Option<String>,
     /// Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
     /// or of the inputs.

@@ -172,4 +172,9 @@ async fn a_name_is_known_together_with_its_program() {
     assert_eq!(found("claude", Some("/usr/bin/claude")).await, 1);
     assert_eq!(found("claude", Some("/tmp/claude")).await, 0);
     assert_eq!(found("other", Some("/usr/bin/claude")).await, 0);
+    assert_eq!(found("claude", Some("")).await, 0, "its program is known");
+    let unknown = Client { program: None, ..client() };
+    let record = RunRecord::of(&spec("y"), &unknown, minutes_ago(1), Ok(&outcome()), Keep::Everything);
+    history.record(record).await.unwrap();
+    assert_eq!((found("claude", Some("")).await, found("claude", None).await), (1, 2));
 }

@@ -28,8 +28,15 @@ export function visible(text: string, max = 400): string {
   return cut.replace(NAME, (found) => (found === '\t' ? ' ' : markOf(found)));
 }
 
+const LINES = hiddenPattern('\\r');
+
+/** A whole text, with its lines. */
+export function visibleLines(text: string): string {
+  return text.replace(LINES, markOf);
+}
+
 /** At most `end` units, not cut inside a surrogate pair. */
-export function wholeUpTo(text: string, end: number): string {
+function wholeUpTo(text: string, end: number): string {
   return text.slice(0, isLow(text, end) ? end - 1 : end);
 }
 

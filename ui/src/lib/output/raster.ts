@@ -14,13 +14,3 @@ export function rasterUrl(base64: string): string | null {
   }
   return head.startsWith(PNG) ? `data:image/png;base64,${base64}` : null;
 }
-
-/** Bytes that are not UTF-8, as far as they are text. */
-export function looseText(base64: string): string {
-  try {
-    const raw = atob(base64);
-    return new TextDecoder().decode(Uint8Array.from(raw, (unit) => unit.charCodeAt(0)));
-  } catch {
-    return '';
-  }
-}

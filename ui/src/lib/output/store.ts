@@ -4,7 +4,7 @@ import type { Stream } from '../ipc/types';
 import { AnsiReader, type Sink, type Style } from './ansi';
 
 /** Who a line is from. */
-export type Origin = Stream | 'note' | 'heading';
+type Origin = Stream | 'note' | 'heading';
 
 export interface Line {
   text: string;
@@ -13,7 +13,7 @@ export interface Line {
   spans: number[] | null;
 }
 
-export interface Caps {
+interface Caps {
   lines: number;
   characters: number;
 }
@@ -126,7 +126,7 @@ export class TextStore implements Sink {
   }
 }
 
-export interface Segment {
+interface Segment {
   text: string;
   style: Style;
 }

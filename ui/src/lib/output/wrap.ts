@@ -11,7 +11,7 @@ export interface Lines {
 }
 
 /** A place in the text that outlives new widths and lines that go. */
-export interface Anchor {
+interface Anchor {
   /** Counted from the first line there ever was. */
   line: number;
   from: number;

@@ -7,7 +7,7 @@ import { keyOf, type Who } from '../clients';
 import { endedAt } from '../words';
 
 /** What the list shows of a run; a hundred thousand of these are held. */
-export interface Brief {
+interface Brief {
   id: string;
   at: number;
   ended: number;
@@ -24,19 +24,17 @@ export interface Filters {
   text: string;
   language: string;
   status: string;
-  client: string;
-  /** Of the client; only together with its name. */
-  program: string;
+  client: Who | null;
   day: Day;
 }
 
-export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: '', program: '', day: '' };
+export const NO_FILTERS: Filters = { text: '', language: '', status: '', client: null, day: '' };
 const FIRST_PAGE = 100;
 const PAGE = 500;
 /** Rows read ahead of those in view. */
 const AHEAD = 200;
 
-export function brief(run: RunRow): Brief {
+function brief(run: RunRow): Brief {
   return {
     id: run.run_id,
     at: run.at_ms,
@@ -52,7 +50,7 @@ export function brief(run: RunRow): Brief {
 }
 
 export function filtered(filters: Filters): boolean {
-  return Object.values(filters).some((value) => value !== '');
+  return Object.values(filters).some((value) => value !== '' && value !== null);
 }
 
 /** Whether a run that just ended belongs on top of the list; a text search is left to the next reading. */
@@ -64,8 +62,7 @@ export function belongs(run: RunRow, filters: Filters): boolean {
     filters.text === '' &&
     holds(filters.language, run.language) &&
     holds(filters.status, run.status) &&
-    holds(filters.client, run.client) &&
-    holds(filters.program, run.client_program ?? '')
+    (filters.client === null || keyOf(filters.client) === keyOf({ client: run.client, program: run.client_program }))
   );
 }
 
@@ -173,10 +170,19 @@ export class HistoryList {
   }
 
   private query() {
-    const { text, language, status, client, program, day } = this.filters;
+    const { text, language, status, client, day } = this.filters;
     const or = (value: string) => (value.trim() === '' ? undefined : value);
     const span = spanOf(day, Date.now());
-    return { text: or(text), language: or(language), status: or(status), client: or(client), program: or(program), from_ms: span?.from, until_ms: span?.until };
+    return {
+      text: or(text),
+      language: or(language),
+      status: or(status),
+      client: client?.client,
+      // An unknown program is asked for as an empty one.
+      program: client ? (client.program ?? '') : undefined,
+      from_ms: span?.from,
+      until_ms: span?.until,
+    };
   }
 
   private take(runs: readonly RunRow[], next: string | null): void {

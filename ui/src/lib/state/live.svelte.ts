@@ -5,7 +5,7 @@ import type { LiveEvent } from '../ipc/types';
 import { bytes } from '../format';
 import { LIVE_CAPS, TextStore } from '../output/store';
 
-export interface Sample {
+interface Sample {
   at: number;
   memory: number;
   cpu: number;
@@ -18,7 +18,6 @@ const MOST_SAMPLES = 240;
 export class Watch {
   readonly output = new TextStore(LIVE_CAPS);
   samples = $state.raw<Sample[]>([]);
-  ended = $state(false);
   /** Counts what arrived; raised seldom enough to be painted each time. */
   version = $state(0);
   private stop: Stop | null = null;
@@ -30,9 +29,8 @@ export class Watch {
         if (this.over) stop();
         else this.stop = stop;
       },
-      () => {
-        this.ended = true;
-      },
+      // One that has just ended can't be watched: its record has the rest.
+      () => {},
     );
   }
 
@@ -53,7 +51,6 @@ export class Watch {
       this.samples = [...this.samples, { at: at_ms, memory: memory_bytes, cpu }].slice(-MOST_SAMPLES);
     } else {
       this.output.end();
-      this.ended = true;
       this.changed();
     }
   }

@@ -1,13 +1,13 @@
 // Short words at the foot of the window about what was just pressed.
 
-import { asError } from '../ipc/client';
+import { asError, setEnabled } from '../ipc/client';
 import type { Mend } from '../ipc/types';
+import { route } from './route.svelte';
 
-export interface Message {
+interface Message {
   id: number;
   text: string;
   hint: string | null;
-  mend: Mend | null;
   bad: boolean;
   /** What can be done about it, on a button. */
   act?: Act | undefined;
@@ -17,6 +17,11 @@ export interface Act {
   name: string;
   do: () => Promise<unknown>;
 }
+
+const MENDS: Record<Mend, Act> = {
+  turn_on: { name: 'Turn on', do: () => setEnabled(true) },
+  see_overview: { name: 'See what to do', do: async () => route.to('overview') },
+};
 
 const STAY_MS = 4000;
 /** Long enough to reach its button. */
@@ -28,13 +33,13 @@ class Messages {
   private last = 0;
 
   say(text: string, act?: Act): void {
-    this.add({ text, hint: null, mend: null, bad: false, act });
+    this.add({ text, hint: null, bad: false, act });
   }
 
   /** Stays until it is closed. */
   fail(thrown: unknown): void {
     const { message, hint, mend } = asError(thrown);
-    this.add({ text: message, hint: hint ?? null, mend: mend ?? null, bad: true });
+    this.add({ text: message, hint: hint ?? null, bad: true, act: mend && MENDS[mend] });
   }
 
   close(id: number): void {

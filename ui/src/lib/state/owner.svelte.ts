@@ -5,7 +5,7 @@ import type { CommandError, Navigate, OwnerSnapshot, RunRow, WindowEvent } from 
 
 const MOST_NOTICES = 5;
 
-export interface Notice {
+interface Notice {
   text: string;
   /** Where it can be seen. */
   to?: Navigate | undefined;

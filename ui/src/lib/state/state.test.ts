@@ -2,9 +2,11 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { HistoryFilter, HistoryPage, RunRow, Settings } from '../ipc/types';
 import * as client from '../ipc/client';
+import type { Who } from '../clients';
 import { belongs, HistoryList, NO_FILTERS } from './history.svelte';
 import { owner } from './owner.svelte';
 import { settings } from './settings.svelte';
+import { trial } from './trial.svelte';
 
 vi.mock('../ipc/client', async (original) => ({
   ...(await original<typeof client>()),
@@ -13,10 +15,11 @@ vi.mock('../ipc/client', async (original) => ({
   readSettings: vi.fn(),
   applySettings: vi.fn(),
   subscribe: vi.fn(),
+  tryIt: vi.fn(),
 }));
 
 const run = (at: number, more: Partial<RunRow> = {}) =>
-  ({ run_id: `r${at}`, at_ms: at, client: 'agent', language: 'python', label: null, status: 'ok', seconds: 1, ...more }) as RunRow;
+  ({ run_id: `r${at}`, at_ms: at, client: 'agent', client_program: null, language: 'python', label: null, status: 'ok', seconds: 1, ...more }) as RunRow;
 const TOTAL = 3000;
 
 function pages(filter: HistoryFilter): HistoryPage {
@@ -65,10 +68,24 @@ describe('the list of past runs', () => {
     list.remove('new');
     expect(list.rows[0]?.id).toBe('r0');
     expect(belongs(run(1), { ...NO_FILTERS, text: 'a' })).toBe(false);
-    expect(belongs(run(1), { ...NO_FILTERS, client: 'agent', language: 'python' })).toBe(true);
+    expect(belongs(run(1), { ...NO_FILTERS, client: { client: 'agent', program: 'node' }, language: 'python' })).toBe(false);
+    const unknown = { ...NO_FILTERS, client: { client: 'agent', program: null } };
+    expect([belongs(run(1), unknown), belongs(run(1, { client_program: 'node' }), unknown)]).toEqual([true, false]);
     const now = Date.now();
     const day = (at: number, day: string) => belongs(run(at), { ...NO_FILTERS, day });
     expect([day(now, 'today'), day(now, 'yesterday'), day(now - 3 * 86_400_000, 'week'), day(now - 8 * 86_400_000, 'week')]).toEqual([true, false, true, false]);
+  });
+
+  it('is asked for the runs of one name and program, of an unknown program too', async () => {
+    const list = new HistoryList();
+    const asked = async (who: Who | null) => {
+      await list.start({ ...NO_FILTERS, client: who });
+      const filter = vi.mocked(client.historyPage).mock.lastCall?.[0];
+      return [filter?.client, filter?.program];
+    };
+    expect(await asked({ client: 'agent', program: 'node' })).toEqual(['agent', 'node']);
+    expect(await asked({ client: 'agent', program: null })).toEqual(['agent', '']);
+    expect(await asked(null)).toEqual([undefined, undefined]);
   });
 
   it('is asked for the days that are chosen', async () => {
@@ -88,6 +105,28 @@ describe('the list of past runs', () => {
     expect(list.failure?.message).toBe('The disk is gone.');
     await list.start(NO_FILTERS);
     expect(list.failure).toBeNull();
+  });
+});
+
+describe('hello world', () => {
+  const error = { code: 'internal', message: 'No.', faults: [] };
+
+  it('has no id any more once it is over, even where its id comes last', async () => {
+    vi.mocked(client.tryIt).mockImplementationOnce(async (_, tell) => {
+      tell({ kind: 'refused', error });
+      return 'first';
+    });
+    await trial.start('python');
+    expect([trial.busy, trial.runId, trial.failure]).toEqual([false, null, error]);
+    let tell!: Parameters<typeof client.tryIt>[1];
+    vi.mocked(client.tryIt).mockImplementationOnce(async (_, handler) => {
+      tell = handler;
+      return 'second';
+    });
+    await trial.start('python');
+    expect([trial.busy, trial.runId]).toEqual([true, 'second']);
+    tell({ kind: 'refused', error });
+    expect([trial.busy, trial.runId]).toEqual([false, null]);
   });
 });
 

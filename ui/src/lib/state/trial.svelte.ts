@@ -18,7 +18,13 @@ class Trial {
     this.result = null;
     this.failure = null;
     try {
-      this.runId = await tryIt(language, (event) => this.end(event));
+      let over = false;
+      const id = await tryIt(language, (event) => {
+        over = true;
+        this.end(event);
+      });
+      // What came of it may arrive before its id.
+      if (!over) this.runId = id;
     } catch (error) {
       this.end({ kind: 'refused', error: asError(error) });
     }

@@ -21,7 +21,7 @@ status?: string,
  */
 client?: string, 
 /**
- * The file name of its program.
+ * The file name of its program; empty: it is not known.
  */
 program?: string, 
 /**
