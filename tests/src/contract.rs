@@ -56,6 +56,7 @@ impl Talk {
             id: RunId::generate(),
             language: Language::Shell,
             code: "cat".into(),
+            args: Vec::new(),
             files: Vec::new(),
             stdin: stdin.clone(),
             limits: Settings::default().limits(),

@@ -100,6 +100,7 @@ pub fn record(number: u32, start: SystemTime, prints: Prints) -> RunRecord {
         id: id(at),
         language,
         code: code.into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: Bytes::new(),
         limits,

@@ -55,7 +55,7 @@ const SALES = `date,region,amount\n${Array.from({ length: 30 }, (_, at) => `2026
 const body = {
   code: piece(CODE),
   stdout: piece('2026-03     18,204.50\n2026-01     15,930.00\n2026-02     12,118.25\nmedian 15930.0\n'),
-  stderr: piece(''), files: [], inputs: [{ name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: false, text: SALES } }], skipped_files: [], left_behind: [],
+  stderr: piece(''), files: [], args: ['--year', '2026'], inputs: [{ name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: false, text: SALES } }], skipped_files: [], left_behind: [],
 };
 
 const TRACE = Array.from(
@@ -158,6 +158,7 @@ const recent = (count) =>
 
 const request = {
   client_pid: 4312, client_program: '/opt/agents/desktop', code: piece(CODE), code_bytes: 412, limits: row.limits, overflow: 'kill',
+  args: ['--currency', 'EUR'],
   inputs: [
     { name: null, size: 42, kept: true, preview: { kind: 'text', cut: false, text: 'EUR\nwithout the returns of last month\n' } },
     { name: 'sales.csv', size: 48_211, kept: true, preview: { kind: 'csv', cut: true, text: `date,region,amount\n${Array.from({ length: 40 }, (_, day) => `2026-0${1 + (day % 3)}-${String(1 + day % 28).padStart(2, '0')},north,${(410 + 37 * (day % 11)).toFixed(2)}`).join('\n')}\n20` } },

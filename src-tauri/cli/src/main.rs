@@ -12,12 +12,14 @@ mod source;
 mod status;
 mod terminal;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use sandtray_core::paths::Paths;
+use sandtray_core::protocol::schema;
 
 use failure::{FAILURE, Failure};
 
@@ -56,6 +58,8 @@ enum Command {
     Status,
     /// List past runs, newest first.
     History(history::Args),
+    /// Print the JSON Schema of the protocol.
+    Schema,
 }
 
 fn main() -> ExitCode {
@@ -85,7 +89,15 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(*args, &socket_path(socket)?, json).await,
         Command::Status => status::status(&socket_path(socket)?, json).await,
         Command::History(args) => history::history(args, &socket_path(socket)?, json).await,
+        Command::Schema => schema(),
     }
+}
+
+/// The bytes of `docs/schema.json`.
+fn schema() -> Result<ExitCode, Failure> {
+    let text = serde_json::to_string_pretty(&schema::document()).map_err(|error| Failure::new(error.to_string()))?;
+    writeln!(std::io::stdout(), "{text}").map_err(|error| Failure::of_output(&error))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn socket_path(given: Option<PathBuf>) -> Result<PathBuf, Failure> {

@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// The program; `-` reads it from stdin.
     #[arg(required_unless_present = "code", conflicts_with = "code")]
     file: Option<PathBuf>,
+    /// The program's own arguments; behind `--` where one begins with `-`, or where the program is given by `--code`.
+    #[arg(value_name = "ARG")]
+    args: Vec<String>,
     /// The program itself.
     #[arg(short, long, value_name = "CODE", requires = "language")]
     code: Option<String>,
@@ -131,6 +134,9 @@ fn request(args: Args) -> Result<Value, Failure> {
     let mut request = source::request(language, code);
     if !args.files.is_empty() {
         request["files"] = source::files(&args.files)?;
+    }
+    if !args.args.is_empty() {
+        request["args"] = json!(args.args);
     }
     source::put(&mut request, "stdin", args.stdin.as_deref().map(source::stdin).transpose()?);
     source::put(&mut request, "label", args.label);

@@ -177,6 +177,7 @@ fn record(number: usize, limits: Limits) -> RunRecord {
         id,
         language: Language::ALL[number % 5],
         code: code.into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: Bytes::new(),
         limits,

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::engine::PullFigure;
@@ -22,7 +23,7 @@ pub struct Snapshot {
     pub warm: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ImageStatus {
     pub language: Language,
     pub image: String,
@@ -36,7 +37,7 @@ pub struct ImageStatus {
     pub launcher: Option<Launcher>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ImageState {
     /// Not asked yet, or the engine is not there to be asked.
@@ -51,7 +52,7 @@ pub enum ImageState {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveRun {
     pub run_id: RunId,
     pub language: Language,
@@ -64,6 +65,7 @@ pub struct LiveRun {
     #[serde(skip)]
     pub title: Option<String>,
     #[serde(serialize_with = "crate::time::serialize_millis")]
+    #[schemars(with = "u64")]
     pub since: SystemTime,
     /// Wall time that the program may take.
     pub limit_seconds: f64,
@@ -73,7 +75,7 @@ pub struct LiveRun {
 }
 
 /// What a run that was accepted waits for before its program runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Waiting {

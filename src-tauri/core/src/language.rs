@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
@@ -27,7 +28,7 @@ pub struct Recipe {
     pub default_image: &'static str,
     /// The program's own file in the working folder.
     pub program: &'static str,
-    /// The program's argument vector, run in the working folder.
+    /// What is run in the working folder. The program's own arguments follow it.
     pub command: &'static [&'static str],
     /// `PATH` inside the container: where the language's official image keeps its tools.
     pub path: &'static str,
@@ -53,22 +54,24 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.
 const GO: &str = r#"
 c=/opt/sandtray/go-cache; [ -d $c ] || c=/tmp/go-cache
-set -- env HOME=/tmp GOCACHE=$c GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off \
-GOTOOLCHAIN=local GODEBUG=goindex=0 CGO_ENABLED=0 go
+compiler() {
+    env HOME=/tmp GOCACHE=$c GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off GOSUMDB=off GOTELEMETRY=off \
+        GOTOOLCHAIN=local GODEBUG=goindex=0 CGO_ENABLED=0 go "$@"
+}
 what=.
 if ! [ -f go.mod ] && ! [ -f go.work ]; then
     what=main.go
     for file in *.go; do [ "$file" = main.go ] || what=.; done
     if [ $what = . ]; then
-        version=$("$@" env GOVERSION) || exit
+        version=$(compiler env GOVERSION) || exit
         version=${version##*go} version=${version%%[!0-9.]*} minor=${version#*.}
         printf 'module sandbox\ngo %s.%s\n' ${version%%.*} ${minor%%.*} >/tmp/.sandtray.mod
         printf '{"Replace": {"/sandbox/go.mod": "/tmp/.sandtray.mod"}}' >/tmp/.sandtray.overlay
         what='-mod=readonly -overlay=/tmp/.sandtray.overlay .'
     fi
 fi
-"$@" build -o /tmp/program $what || exit
-unset PWD OLDPWD SHLVL; exec /tmp/program"#;
+compiler build -o /tmp/program $what || exit
+unset PWD OLDPWD SHLVL; exec /tmp/program "$@""#;
 
 /// The official image has no build cache: without one, each call compiles the standard library for ten seconds. It is used
 /// read-only; what the variables say must be what they say at the call, or the cache is not used.
@@ -79,7 +82,7 @@ GOSUMDB=off GOTELEMETRY=off GOTOOLCHAIN=local CGO_ENABLED=0 go build std && chmo
 /// The official image's rustc is a rustup proxy, which looks for its toolchain where RUSTUP_HOME says.
 const RUST: &str = "\
 env RUSTUP_HOME=/usr/local/rustup CARGO_HOME=/tmp/cargo rustc --edition 2021 -O -o /tmp/program main.rs || exit
-unset PWD OLDPWD SHLVL; exec /tmp/program";
+unset PWD OLDPWD SHLVL; exec /tmp/program \"$@\"";
 
 const PYTHON: Recipe = Recipe {
     name: "python",
@@ -134,7 +137,7 @@ const GO_RECIPE: Recipe = Recipe {
     aliases: &[],
     default_image: "golang:1.24-bookworm",
     program: "main.go",
-    command: &["sh", "-c", GO],
+    command: &["sh", "-c", GO, "main.go"],
     path: "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     // A cold build compiles the standard library into the cache: 41 MB, and its work files beside it.
     tmp_mib: 192,
@@ -150,7 +153,7 @@ const RUST_RECIPE: Recipe = Recipe {
     aliases: &[],
     default_image: "rust:1.90-slim-bookworm",
     program: "main.rs",
-    command: &["sh", "-c", RUST],
+    command: &["sh", "-c", RUST, "main.rs"],
     path: "/usr/local/cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     tmp_mib: 128,
     tmp_exec: true,

@@ -10,7 +10,9 @@ use crate::language::Language;
 use crate::name::FileName;
 use crate::protocol::request::{GivenFile, GivenLimits, RunRequest};
 use crate::protocol::{error::quote, file_field};
-use crate::run::{InputFile, Limits, MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES, RunId, RunSpec};
+use crate::run::{
+    InputFile, Limits, MAX_ARGS, MAX_ARGS_BYTES, MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES, RunId, RunSpec,
+};
 
 pub const MAX_LABEL_CHARS: usize = 200;
 
@@ -24,7 +26,7 @@ const OUT: &str = "out";
 const BOM: char = '\u{feff}';
 
 pub fn spec(request: RunRequest, owner: &Limits, id: RunId) -> Result<RunSpec, RunError> {
-    let RunRequest { language, code, files, stdin, limits, overflow, stream: _, label } = request;
+    let RunRequest { language, code, args, files, stdin, limits, overflow, stream: _, label } = request;
     if stdin.len() > MAX_STDIN_BYTES {
         return Err(too_large("stdin", stdin.len() as u64, MAX_STDIN_BYTES as u64));
     }
@@ -32,6 +34,7 @@ pub fn spec(request: RunRequest, owner: &Limits, id: RunId) -> Result<RunSpec, R
         id,
         language,
         code: program(language, code)?,
+        args: arguments(args)?,
         files: place(language, files, owner.file_bytes)?,
         stdin,
         limits: lower(limits, owner)?,
@@ -54,6 +57,23 @@ fn program(language: Language, code: String) -> Result<Bytes, RunError> {
             Bytes::copy_from_slice(code.as_bytes())
         }
     })
+}
+
+fn arguments(args: Vec<String>) -> Result<Vec<String>, RunError> {
+    if args.len() > MAX_ARGS {
+        return Err(RunError::invalid("args", format!("`args` holds {} arguments; at most {MAX_ARGS}.", args.len())));
+    }
+    let bytes: usize = args.iter().map(String::len).sum();
+    if bytes > MAX_ARGS_BYTES {
+        let message = format!("`args` holds {bytes} bytes; at most {MAX_ARGS_BYTES}. Use `stdin` or `files` for more.");
+        return Err(RunError::invalid("args", message));
+    }
+    if let Some(index) = args.iter().position(|arg| arg.contains('\0')) {
+        let field = format!("args[{index}]");
+        let message = format!("`{field}` holds a NUL, which no argument of a program can.");
+        return Err(RunError::Invalid { field, message });
+    }
+    Ok(args)
 }
 
 fn place(language: Language, files: Vec<GivenFile>, most_bytes: u64) -> Result<Vec<InputFile>, RunError> {

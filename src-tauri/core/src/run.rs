@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -20,6 +21,9 @@ pub use end::{Cancel, CutBy, EndedBy, INTERRUPTED, Interrupted};
 /// What one call may bring, whatever its owner allows.
 pub const MAX_CODE_BYTES: usize = 1 << 20;
 pub const MAX_STDIN_BYTES: usize = 5 << 20;
+pub const MAX_ARGS: usize = 64;
+/// Of all arguments together: PID 1 reads them byte by byte.
+pub const MAX_ARGS_BYTES: usize = 8 << 10;
 /// Each way, so that one run's output can be the next one's input.
 pub const MAX_FILES: usize = 256;
 
@@ -27,6 +31,16 @@ pub const MAX_FILES: usize = 256;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(#[serde(with = "uuid::serde::simple")] Uuid);
+
+impl JsonSchema for RunId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RunId".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": "Ids sort by the time they were made.", "type": "string", "pattern": "^[0-9a-f]{32}$" })
+    }
+}
 
 impl RunId {
     pub fn generate() -> Self {
@@ -98,7 +112,7 @@ pub struct Client {
 }
 
 /// What to do with a stream that passes its cap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
@@ -110,7 +124,7 @@ pub enum Overflow {
 }
 
 /// The limits of one run, already lowered to what both the owner and the agent allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Wall time of the program, in milliseconds.
     pub millis: u64,
@@ -157,6 +171,8 @@ pub struct RunSpec {
     pub language: Language,
     /// The program, with a byte order mark dropped and, for shell, CRLF made LF.
     pub code: Bytes,
+    /// The program's own arguments: no NUL in them.
+    pub args: Vec<String>,
     pub files: Vec<InputFile>,
     pub stdin: Bytes,
     pub limits: Limits,
@@ -168,12 +184,13 @@ impl RunSpec {
     /// Bytes that its caller sent.
     pub fn weight(&self) -> usize {
         let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
-        self.code.len() + self.stdin.len() + files.sum::<usize>()
+        let args: usize = self.args.iter().map(String::len).sum();
+        self.code.len() + args + self.stdin.len() + files.sum::<usize>()
     }
 }
 
 /// The one honest verdict of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The program exited with 0.
@@ -218,7 +235,7 @@ impl fmt::Display for Status {
 }
 
 /// Which of the program's two streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
@@ -243,7 +260,7 @@ pub struct OutputFile {
 }
 
 /// Something under `out/` that is not returned, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct SkippedFile {
     /// As the program named it; bytes that are not UTF-8 are replaced.
@@ -251,7 +268,7 @@ pub struct SkippedFile {
     pub reason: SkipReason,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {

@@ -117,6 +117,7 @@ fn spec(owner: &Limits) -> RunSpec {
         id: RunId::generate(),
         language: Language::Shell,
         code: walls::probe().into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: "".into(),
         limits: Limits { millis: PROBE_MILLIS, output_bytes: walls::PROBE_BYTES as u64, ..*owner },

@@ -66,6 +66,7 @@ fn hello(language: Language) -> RunRequest {
     RunRequest {
         language,
         code: code.into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: Default::default(),
         limits: GivenLimits::default(),

@@ -137,6 +137,7 @@ fn request(record: &RunRecord) -> Answer<RunRequest> {
     Ok(RunRequest {
         language,
         code,
+        args: body.args.clone(),
         files: body.files_in.iter().filter_map(file).collect(),
         stdin: body.stdin.clone().unwrap_or_default(),
         limits: limits(&row.limits),
@@ -172,6 +173,7 @@ mod tests {
         RunRequest {
             language: "shell".parse().unwrap(),
             code: "cat in".into(),
+            args: Vec::new(),
             files: vec![GivenFile { name: "in".into(), bytes: b"a\xff".to_vec().into() }],
             stdin: "stdin".into(),
             limits: GivenLimits { seconds: Some(1.5), memory_mb: Some(64.0), cpus: Some(0.25) },

@@ -32,6 +32,7 @@ pub fn request(Request { spec, client }: Request) -> LiveRequest {
         client_program: client.program,
         code: piece(&spec.code),
         code_bytes: spec.code.len() as u64,
+        args: spec.args.clone(),
         inputs: given(&spec, &mut room),
         limits: present::limits(&spec.limits),
         overflow: spec.overflow,
@@ -55,6 +56,7 @@ fn body(body: history::Body, stdin_bytes: u64) -> RunBody {
     RunBody {
         inputs: inputs(&body, stdin_bytes, &mut room),
         code: piece(&body.code),
+        args: body.args,
         stdout: piece(&body.stdout),
         stderr: piece(&body.stderr),
         files: body.files_out.iter().map(|file| self::file(file, &mut room)).collect(),
@@ -219,6 +221,7 @@ mod tests {
             id: RunId::generate(),
             language: Language::Python,
             code: worst.clone().into(),
+            args: Vec::new(),
             files: files.collect(),
             stdin: worst.clone().into(),
             limits: Settings::default().limits(),

@@ -120,6 +120,8 @@ pub struct RunRecord {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct RunBody {
     pub code: Piece,
+    /// The program's own arguments.
+    pub args: Vec<String>,
     pub stdout: Piece,
     pub stderr: Piece,
     pub files: Vec<FileView>,

@@ -37,6 +37,8 @@ pub struct LiveRequest {
     pub client_program: Option<String>,
     pub code: Piece,
     pub code_bytes: u64,
+    /// The program's own arguments.
+    pub args: Vec<String>,
     /// Standard input first, if there is any.
     pub inputs: Vec<InputView>,
     pub limits: RunLimits,

@@ -231,6 +231,7 @@ mod tests {
         let request = sandtray_core::protocol::request::RunRequest {
             language: Language::Shell,
             code: "echo".into(),
+            args: Vec::new(),
             files: Vec::new(),
             stdin: Default::default(),
             limits: Default::default(),

@@ -1,5 +1,6 @@
 //! The contract of `code.run`, as an agent meets it: JSON over the socket, real containers behind it.
 
+mod arguments;
 mod ending;
 mod files;
 mod go;
@@ -9,6 +10,7 @@ mod limits;
 mod preload;
 mod programs;
 mod requests;
+mod schema;
 mod streams;
 mod walls;
 

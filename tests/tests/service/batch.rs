@@ -88,7 +88,7 @@ async fn one_cancel_or_a_client_that_goes_away_ends_all_of_them() {
     assert_eq!(agent.reply(cancel).await.unwrap()["cancelled"], true);
     let reply = agent.reply(id).await.unwrap();
     eventually("no container of theirs is left", || async { rig.used_containers().await == 0 }).await;
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     for index in 0..3 {
         let result = &reply["results"][index]["result"];
         assert_eq!((&result["status"], &result["stdout"]), (&json!("cancelled"), &json!("begun\n")), "{reply}");

@@ -16,6 +16,7 @@ export function detailsOf({ run, body }: RunRecord): Group[] {
         ['Client', run.client],
         ['Its program', programOf(run)],
         ['Code', `${bytes(run.code_bytes)}, SHA-256 ${run.code_sha256}`],
+        ...argumentsOf(body?.args),
         ['Input', bytes(run.stdin_bytes)],
         ...(body?.inputs.flatMap(({ name, size }): Row[] => (name === null ? [] : [['File given', `${name} (${bytes(size)})`]])) ?? []),
         ['Run id', run.run_id],
@@ -58,11 +59,16 @@ export function detailsOfLive(run: LiveRunView, waiting: boolean, request: LiveR
         ['Client', run.client],
         ['Its program', programOf(request)],
         ['Code', bytes(request.code_bytes)],
+        ...argumentsOf(request.args),
         ['Run id', run.run_id],
       ],
     ],
     limitsOf(limits, overflow === 'truncate' ? '; what is longer is shortened' : '; what prints more is stopped'),
   ];
+}
+
+function argumentsOf(args: string[] | undefined): Row[] {
+  return args?.map((arg): Row => ['Argument', arg === '' ? '(empty)' : arg]) ?? [];
 }
 
 function programOf({ client_program, client_pid }: Pick<RunRow, 'client_program' | 'client_pid'>): string {

@@ -49,15 +49,17 @@ describe('a run', () => {
       at_ms: 0, client: 'agent', client_pid: 7, client_program: 'node', code_bytes: 3, code_sha256: 'ab', stdin_bytes: 0, run_id: 'r', status: 'timeout', ended_by: 'client_left', exit_code: 137,
       queued_seconds: 0, seconds: 60, cpu_seconds: 1, memory_bytes: 1, oom_kills: 0, stdout: { produced: 1, returned: 1 }, stderr: { produced: 0, returned: 0 }, image: 'python@sha256:1', limits,
     } as RunRecord['run'];
-    const body = { inputs: [], skipped_files: [{ name: 'l', reason: 'symlink' }], left_behind: ['x'] } as unknown as RunRecord['body'];
+    const body = { args: ['--year', ''], inputs: [], skipped_files: [{ name: 'l', reason: 'symlink' }], left_behind: ['x'] } as unknown as RunRecord['body'];
     const groups = new Map(detailsOf({ run, body }).map(([title, rows]) => [title, new Map(rows)]));
     expect(groups.get('Result')?.get('Result')).toBe('Out of time (timeout)');
     expect(groups.get('Result')?.get('Ended by')).toBe('client left');
     expect(groups.get('Result')?.get('Image')).toBe('python@sha256:1');
     expect(groups.get('Request')?.get('Its program')).toBe('node, process 7');
+    expect(detailsOf({ run, body })[0]![1].filter(([name]) => name === 'Argument')).toEqual([['Argument', '--year'], ['Argument', '(empty)']]);
     expect([...groups.get('Left out')!.values()]).toEqual(['a link, not a file', 'was not in the folder for results']);
-    const request = { client_pid: null, client_program: null, code_bytes: 3, limits, overflow: 'truncate', inputs: [] } as unknown as LiveRequest;
+    const request = { client_pid: null, client_program: null, code_bytes: 3, limits, overflow: 'truncate', args: ['-v'], inputs: [] } as unknown as LiveRequest;
     const live = new Map(detailsOfLive({ client: 'agent', run_id: 'r', started_ms: 0 } as LiveRunView, true, request).flatMap(([, rows]) => rows));
+    expect(live.get('Argument')).toBe('-v');
     expect([live.has('Asked for'), live.get('Output')]).toEqual([true, '64\u00a0KB of each stream; what is longer is shortened']);
   });
 });

@@ -111,6 +111,7 @@ fn whole(record: &RunRecord) -> Value {
     ] {
         value[name] = json!(bytes.map(|bytes: &Bytes| content(bytes)));
     }
+    value["args"] = json!(body.args);
     value["files"] = files_out(body);
     value["files_given"] = files_in(body).into();
     value["skipped_files"] = json!(body.skipped_files);

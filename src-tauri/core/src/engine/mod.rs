@@ -21,6 +21,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::AsyncWrite;
@@ -172,7 +173,7 @@ pub struct ContainerInfo {
     pub running: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageInfo {
     /// `sha256:...` of the image's configuration: changes when the image does.
     pub id: String,

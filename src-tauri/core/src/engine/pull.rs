@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -66,7 +67,7 @@ impl LayerEvent {
 }
 
 /// One pull as one figure.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct PullFigure {
     /// 0 to 1, never going back; downloading is three quarters of the way and extracting one.
     pub fraction: f64,
@@ -185,7 +186,7 @@ impl Layer {
 }
 
 /// Why there is no image to run in.
-#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum PullError {
     #[error("there is no such image.")]

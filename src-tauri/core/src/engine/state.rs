@@ -3,13 +3,14 @@
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::discovery::{BY_CONTEXT, BY_SETTINGS, BY_VARIABLE};
 use super::unfit::Unfit;
 
 /// Where an engine listens and how it was found.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Endpoint {
     /// `unix:///path`, `npipe:////./pipe/name` or `tcp://host:port`.
     pub url: String,
@@ -90,7 +91,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineInfo {
     /// "Docker" or "Podman", or what it calls itself.
     pub name: String,
@@ -125,7 +126,7 @@ impl EngineInfo {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EngineState {
     /// Not asked yet, or being asked for the first time.
@@ -134,7 +135,7 @@ pub enum EngineState {
     Trouble(EngineTrouble),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "trouble", rename_all = "snake_case")]
 pub enum EngineTrouble {
     /// No socket anywhere we know to look, and none was named.

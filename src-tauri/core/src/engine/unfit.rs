@@ -1,8 +1,9 @@
 //! What kind of reason keeps an engine from being used. The sentence that says it goes beside it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unfit {
     /// An address that cannot be read, or of another system.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::container::{self, ENVIRONMENT, FILE_BYTES, HOSTNAME, INODES, MEMLOCK_BYTES, NOFILE, TMP, UID, WORK};
@@ -29,7 +30,7 @@ pub fn probe() -> &'static str {
 
 /// What a program can do to PID 1 of its container. This is not a wall: where the launcher can be read, a program can
 /// forge what the launcher says, so that is not trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Launcher {
     Sealed,

@@ -10,6 +10,7 @@ fn spec(files: &[&str]) -> RunSpec {
         id: RunId::generate(),
         language: Language::Python,
         code: "".into(),
+        args: Vec::new(),
         files: files.iter().map(file).collect(),
         stdin: "".into(),
         limits: Settings::default().limits(),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
@@ -31,10 +32,11 @@ pub struct RunRecord {
 }
 
 /// Who, when, how long, which verdict: what a list shows. Words are as they were recorded, perhaps by another version.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunRow {
     pub run_id: RunId,
     #[serde(serialize_with = "crate::time::serialize_millis")]
+    #[schemars(with = "u64")]
     pub queued_at: SystemTime,
     pub client: String,
     pub client_pid: Option<u32>,
@@ -55,12 +57,15 @@ pub struct RunRow {
     pub exit_code: Option<i32>,
     /// Wall time of the program.
     #[serde(rename = "seconds", serialize_with = "serialize_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub wall: Option<Duration>,
     /// Waiting for a place, an image and a container.
     #[serde(rename = "queued_seconds", serialize_with = "serialize_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub queued: Option<Duration>,
     pub memory_bytes: Option<u64>,
     #[serde(rename = "cpu_seconds", serialize_with = "serialize_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub cpu: Option<Duration>,
     pub oom_kills: u32,
     pub code_bytes: u64,
@@ -83,7 +88,7 @@ pub struct RunRow {
 }
 
 /// Bytes of one stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct StreamFigure {
     /// As produced, before the cap.
@@ -92,7 +97,7 @@ pub struct StreamFigure {
     pub returned: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[cfg_attr(feature = "ts", derive(ts_rs::TS))]
 pub struct FileFigure {
     pub count: u32,
@@ -103,6 +108,7 @@ pub struct FileFigure {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Body {
     pub code: Bytes,
+    pub args: Vec<String>,
     /// `None` where there was some and an earlier version did not keep it.
     pub stdin: Option<Bytes>,
     pub stdout: Bytes,
@@ -268,7 +274,13 @@ fn body(spec: &RunSpec, result: Result<&Outcome, &RunError>) -> Body {
             bytes: Some(file.bytes.clone()),
         })
         .collect();
-    let asked = Body { code: spec.code.clone(), stdin: Some(spec.stdin.clone()), files_in, ..Body::default() };
+    let asked = Body {
+        code: spec.code.clone(),
+        args: spec.args.clone(),
+        stdin: Some(spec.stdin.clone()),
+        files_in,
+        ..Body::default()
+    };
     let outcome = match result {
         Ok(outcome) => outcome,
         Err(RunError::Interrupted(cut)) => {
@@ -377,10 +389,11 @@ pub struct HistoryQuery {
     pub until: Option<Cursor>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Page {
     pub runs: Vec<RunRow>,
     /// `None` at the end.
+    #[schemars(with = "Option<String>")]
     pub next: Option<Cursor>,
 }
 

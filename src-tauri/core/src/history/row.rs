@@ -151,6 +151,8 @@ fn overflow_of(word: &str) -> Option<Overflow> {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Names {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    args: Vec<String>,
     /// Of the first version, which kept no inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files_in: Vec<NameIn>,
@@ -166,6 +168,7 @@ struct NameIn {
 
 pub(super) fn names_of(body: &Body) -> String {
     let names = Names {
+        args: body.args.clone(),
         files_in: Vec::new(),
         skipped_files: body.skipped_files.clone(),
         left_behind: body.left_behind.clone(),
@@ -175,9 +178,9 @@ pub(super) fn names_of(body: &Body) -> String {
 
 /// A body with its lists alone.
 pub(super) fn names_from(value: ValueRef<'_>) -> Body {
-    let Names { files_in, skipped_files, left_behind } = serde_json::from_str(&text(value)).unwrap_or_default();
+    let Names { args, files_in, skipped_files, left_behind } = serde_json::from_str(&text(value)).unwrap_or_default();
     let files_in = files_in.into_iter().map(|NameIn { name, size }| FileIn { name, size, bytes: None }).collect();
-    Body { files_in, skipped_files, left_behind, ..Body::default() }
+    Body { args, files_in, skipped_files, left_behind, ..Body::default() }
 }
 
 pub(super) fn text(value: ValueRef<'_>) -> String {

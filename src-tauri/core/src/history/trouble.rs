@@ -3,13 +3,15 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// From the first run that was not recorded, or the first output given up, until the history can be written again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trouble {
     pub why: Why,
     #[serde(serialize_with = "crate::time::serialize_millis")]
+    #[schemars(with = "u64")]
     pub since: SystemTime,
     /// Runs that were not recorded.
     pub unrecorded: u64,
@@ -19,7 +21,7 @@ pub struct Trouble {
     pub records: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Why {
     DiskFull,

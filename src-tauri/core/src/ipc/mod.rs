@@ -9,7 +9,6 @@ mod places;
 #[cfg(unix)]
 mod process;
 pub mod session;
-mod status;
 #[cfg(unix)]
 pub mod unix;
 #[cfg(windows)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
@@ -19,17 +18,18 @@ use super::call::Call;
 use super::door::Runs;
 use super::outbox::{Answered, Gone, Outbox};
 use super::places::Seat;
-use super::{FAREWELL, Peer, status};
+use super::{FAREWELL, Peer};
 use crate::budget::Hold;
 use crate::codec::{Frame, Frames, MAX_FRAME};
 use crate::error::RunError;
 use crate::event::Snapshot;
 use crate::policy;
 use crate::protocol::batch::{self, BatchRequest};
-use crate::protocol::capability::{Capability, capabilities};
+use crate::protocol::capability::{Capabilities, Capability, HelloReply, capabilities};
 use crate::protocol::error::ErrorObject;
-use crate::protocol::request::{self, CancelTarget, RunRequest};
-use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, PROTOCOL, Response};
+use crate::protocol::request::{self, CancelReply, CancelTarget, RunRequest};
+use crate::protocol::status::ServiceStatus;
+use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, Response};
 use crate::run::{Client, ClientId, RunId, RunSpec};
 use crate::visitors::Visit;
 
@@ -204,7 +204,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             },
             "code.cancel" => {
                 let answer = self.cancel(params).await;
-                self.reply(&id, answer.map(|cancelled| json!({ "cancelled": cancelled }))).await
+                self.reply(&id, answer.map(|cancelled| CancelReply { cancelled })).await
             }
             "code.history" => {
                 let hold = self.seat.account.hold();
@@ -223,13 +223,17 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             }
             "subscribe" => {
                 let capabilities = self.capabilities();
-                self.told = Some(capabilities.clone());
+                let answer = self.reply(&id, Ok(Capabilities { capabilities: &capabilities })).await;
+                self.told = Some(capabilities);
                 self.seat.subscribed();
-                self.reply(&id, Ok(json!({ "capabilities": capabilities }))).await
+                answer
             }
             "status" => {
-                let status = status::of(&self.snapshots.borrow(), self.door.history_trouble().as_ref());
-                self.reply(&id, Ok(status)).await
+                // Written before it is sent: a slow client must not keep the state from changing.
+                let trouble = self.door.history_trouble();
+                let status = to_raw_value(&ServiceStatus::of(&self.snapshots.borrow(), trouble.as_ref()));
+                let status = status.map_err(|error| RunError::Internal(error.to_string()));
+                self.reply(&id, status).await
             }
             _ => self.refuse(&id, ErrorObject::method_not_found(&method)).await,
         }
@@ -369,16 +373,11 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         }
     }
 
-    fn hello(&mut self, params: Option<&RawValue>) -> Result<serde_json::Value, RunError> {
+    fn hello(&mut self, params: Option<&RawValue>) -> Result<HelloReply, RunError> {
         if let Some(name) = request::hello(params)? {
             self.client.name = name;
         }
-        Ok(json!({
-            "name": "sandtray",
-            "version": env!("CARGO_PKG_VERSION"),
-            "protocol": PROTOCOL,
-            "capabilities": self.capabilities(),
-        }))
+        Ok(HelloReply::new(self.capabilities()))
     }
 
     fn capabilities(&self) -> Vec<Capability> {
@@ -397,9 +396,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         if self.told.as_ref() == Some(&now) {
             return Ok(());
         }
-        let note = Notification::new("capabilities.changed", json!({ "capabilities": now }));
+        let note = Notification::new("capabilities.changed", Capabilities { capabilities: &now });
+        let sent = self.outbox.send(&note).await;
         self.told = Some(now);
-        self.outbox.send(&note).await
+        sent
     }
 
     async fn reply<T: Serialize>(&self, id: &Id, answer: Result<T, RunError>) -> Result<(), Gone> {

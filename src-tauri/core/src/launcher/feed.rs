@@ -15,23 +15,36 @@ impl<'a> Lines<'a> {
         (code.len() < MAX_IN_LINES && !code.is_empty() && !code.contains(&0)).then_some(Self(code))
     }
 
-    /// How many follow the header. A `-` says that the last one's end is not the program's.
+    /// What a shell reads, whatever its length: nothing, for nothing.
+    pub(super) fn of_argument(arg: &'a str) -> Self {
+        Self(arg.as_bytes())
+    }
+
+    /// How many there are. A `-` says that the last one's end is not the program's.
     pub(super) fn count(&self) -> String {
         let ends = memchr::memchr_iter(b'\n', self.0).count();
-        if self.0.ends_with(b"\n") { ends.to_string() } else { format!("{}-", ends + 1) }
+        if self.is_closed() { ends.to_string() } else { format!("{}-", ends + 1) }
     }
 
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.0);
-        if !self.0.ends_with(b"\n") {
+        if !self.is_closed() {
             out.push(b'\n');
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_empty() || self.0.ends_with(b"\n")
     }
 }
 
 /// Whether an interpreter that was started before the program and its files were there, and reads the program from a pipe,
 /// does just as one that is started after them. Where it would not, it is started anew.
 pub fn may_be_fed(spec: &RunSpec) -> bool {
+    // It was started without arguments.
+    if !spec.args.is_empty() {
+        return false;
+    }
     match spec.language {
         // An archive with a program in it is run like one, which a pipe cannot be; one always has such bytes.
         Language::Python | Language::Javascript if spec.code.contains(&0) => false,
@@ -82,6 +95,7 @@ mod tests {
             id: RunId::generate(),
             language,
             code: code.to_owned().into(),
+            args: Vec::new(),
             files: vec![InputFile { name: FileName::parse(file).unwrap(), bytes: "{}".into() }],
             stdin: "".into(),
             limits: Settings::default().limits(),
@@ -115,6 +129,12 @@ mod tests {
         ] {
             assert_eq!(may_be_fed(&spec(language, code, file)), fed, "{language}, {file}: {:.40}", code);
         }
+    }
+
+    #[test]
+    fn arguments_need_an_interpreter_of_its_own() {
+        let spec = spec(Language::Shell, "echo $1", "a");
+        assert!(may_be_fed(&spec) && !may_be_fed(&RunSpec { args: vec!["x".into()], ..spec }));
     }
 
     #[test]

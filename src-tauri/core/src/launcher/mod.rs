@@ -1,8 +1,8 @@
 //! The protocol between the service and PID 1 of a container, over one attached stream; no I/O of its own.
 //!
-//! In, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED`; the program itself, where it is
-//! short, in that many lines; a tar of `SIZE` bytes with the files, and with the program where it came in no lines; the
-//! program's stdin. Out, on its standard output: `MARK start SEAL`, what the program wrote, `MARK NONCE end EXIT PEAK
+//! In, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED ARGS`; the program itself, where it
+//! is short, in that many lines; `ARGS` arguments, each as a line with its number of lines and those lines; a tar of `SIZE`
+//! bytes with the files, and with the program where it came in no lines; the program's stdin. Out, on its standard output: `MARK start SEAL`, what the program wrote, `MARK NONCE end EXIT PEAK
 //! OOM_KILLS CPU_NANOS LINGER`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or
 //! `tar` and a NUL, and after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK NONCE`.
 //! `MARK` is the byte 0x1E; no space follows it.
@@ -106,8 +106,14 @@ pub fn opening(spec: &RunSpec, nonce: &Nonce, now: SystemTime) -> io::Result<Byt
     let seconds = (spec.limits.wall() + WATCHDOG_GRACE).as_secs();
     let count = lines.as_ref().map_or("0".to_owned(), Lines::count);
     let feed = u8::from(feed::may_be_fed(spec));
-    let mut opening = format!("{} {} {seconds} {count} {feed}\n", tar.len(), nonce.0).into_bytes();
+    let (size, nonce, args) = (tar.len(), &nonce.0, spec.args.len());
+    let mut opening = format!("{size} {nonce} {seconds} {count} {feed} {args}\n").into_bytes();
     if let Some(lines) = lines {
+        lines.append_to(&mut opening);
+    }
+    for arg in &spec.args {
+        let lines = Lines::of_argument(arg);
+        opening.extend_from_slice(format!("{}\n", lines.count()).as_bytes());
         lines.append_to(&mut opening);
     }
     opening.extend_from_slice(&tar);
@@ -176,6 +182,7 @@ mod tests {
             id: RunId::generate(),
             language: Language::Python,
             code: code.to_owned().into(),
+            args: Vec::new(),
             files: files.iter().map(file).collect(),
             stdin: "not in here".into(),
             limits: Settings::default().limits(),
@@ -204,7 +211,15 @@ mod tests {
     #[test]
     fn a_short_program_without_files_is_a_header_and_lines() {
         let opening = opening(&spec("x = 1\nprint(x)", &[]), &Nonce("abc".into()), SystemTime::now()).unwrap();
-        assert_eq!(opening, "0 abc 65 2- 1\nx = 1\nprint(x)\n");
+        assert_eq!(opening, "0 abc 65 2- 1 0\nx = 1\nprint(x)\n");
+    }
+
+    #[test]
+    fn arguments_follow_the_program() {
+        let args = ["a b", "", "two\nlines\n", "\n", "ä\n\nx"].map(str::to_owned).to_vec();
+        let spec = RunSpec { args, ..spec("1\n", &[]) };
+        let opening = opening(&spec, &Nonce("abc".into()), SystemTime::now()).unwrap();
+        assert_eq!(opening, "0 abc 65 1 0 5\n1\n1-\na b\n0\n2\ntwo\nlines\n1\n\n3-\nä\n\nx\n");
     }
 
     #[test]
@@ -214,7 +229,7 @@ mod tests {
         let opening = opening(&spec("print(1)\n", &files), &Nonce("abc".into()), SystemTime::now()).unwrap();
         let (header, rest) = split(&opening);
         let tar = rest.strip_prefix(b"print(1)\n").unwrap();
-        assert_eq!(header, format!("{} abc 65 1 1", tar.len()));
+        assert_eq!(header, format!("{} abc 65 1 1 0", tar.len()));
         let mut expected = files.map(|(name, text)| (format!("sandbox/{name}"), text.to_owned())).to_vec();
         expected.push(("tmp/.sandtray.inputs".to_owned(), format!("{}\n", "d".repeat(200))));
         assert_eq!(entries(tar), expected);
@@ -235,7 +250,7 @@ mod tests {
         let program = "#".repeat(5000);
         let opening = opening(&spec(&program, &[("a", "b")]), &Nonce("abc".into()), SystemTime::now()).unwrap();
         let (header, tar) = split(&opening);
-        assert_eq!(header, format!("{} abc 65 0 1", tar.len()));
+        assert_eq!(header, format!("{} abc 65 0 1 0", tar.len()));
         let expected = [("sandbox/main.py", program.as_str()), ("sandbox/a", "b"), ("tmp/.sandtray.inputs", "")];
         assert_eq!(entries(tar), expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }

@@ -73,6 +73,17 @@ say() {
     refused=0
     until printf "$@"; do [ $((refused += 1)) -lt 1000 ] || return; done
 }
+# Reads as many lines as "$1" says into `text`. A `-` behind the number: the last one's end is not part of it.
+read_text() {
+    text=
+    left=${1%-}
+    while [ $((left -= 1)) -ge 0 ]; do
+        IFS= read -r line || return
+        text="$text$line
+"
+    done
+    [ "$1" = "${1%-}" ] || text=${text%?}
+}
 # Notes the processes that are not part of the program.
 note_processes() {
     set -- /proc/[0-9]*
@@ -141,11 +152,11 @@ preload() {
 # --- The call -----------------------------------------------------------------------------------------------------
 # End-of-file instead of a header: the service is gone, and so is the reason for this container.
 program=
-read -r size nonce seconds lines feed <&4 || exit 0
+read -r size nonce seconds lines feed args <&4 || exit 0
 if [ "$size" = preload ]; then
     preload "$@" || [ -z "$program" ] || exit 125
     printf 'ready\n' >&3
-    read -r size nonce seconds lines feed <&4 || exit 0
+    read -r size nonce seconds lines feed args <&4 || exit 0
 fi
 # The interpreter is not to be had for this program, or somebody ended it: as if it had never been started.
 if [ -n "$program" ] && { [ "$feed" = 0 ] || program_ended; }; then
@@ -154,16 +165,14 @@ if [ -n "$program" ] && { [ "$feed" = 0 ] || program_ended; }; then
     exec 7>&-
     program=
 fi
-# A short program comes in lines of its own, the last of which may lack its end. That takes no process, unlike the tar.
-code=
-left=${lines%-}
-while [ $((left -= 1)) -ge 0 ]; do
-    IFS= read -r line || exit 0
-    code="$code$line
-"
-done <&4
-[ "$lines" = "${lines%-}" ] || code=${code%?}
+# A short program comes in lines of its own. That takes no process, unlike the tar.
+read_text "$lines" <&4 || exit 0
+code=$text
 [ "$lines" = 0 ] || printf '%s' "$code" >"$file"
+while [ $((args -= 1)) -ge 0 ]; do
+    read -r count <&4 && read_text "$count" <&4 || exit 0
+    set -- "$@" "$text"
+done
 if [ "$size" != 0 ] && ! dd bs=65536 count="$size" iflag=fullblock,count_bytes <&4 | tar xf - -C /; then
     printf '\036unpack\n' >&3
     exit 125

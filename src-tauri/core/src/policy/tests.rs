@@ -10,6 +10,7 @@ fn request(language: Language, code: &str) -> RunRequest {
     RunRequest {
         language,
         code: code.into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: Bytes::new(),
         limits: GivenLimits::default(),

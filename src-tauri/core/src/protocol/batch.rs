@@ -1,12 +1,15 @@
 //! Several runs asked for in one call, and one reply for all of them that fits a frame. Pure.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::de::{Deserializer, Error as _};
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::error::{ErrorObject, quote};
-use super::reply::About;
+use super::error::ErrorObject;
+use super::reader::{self, FIELD, Hints};
+use super::reply::{About, RunReply};
 use super::request::RunRequest;
-use super::{Answer, MAX_ID_BYTES, fields};
+use super::{Answer, MAX_ID_BYTES};
 use crate::codec::MAX_FRAME;
 use crate::error::RunError;
 
@@ -18,54 +21,44 @@ pub const SMALL_ITEM: usize = 4 << 10;
 /// What is left of a frame for items that are larger.
 pub const LARGE_ITEMS: usize = MAX_FRAME - MAX_BATCH * (SMALL_ITEM + 1) - MAX_ID_BYTES - 256;
 
-const NAMES: &str = "runs, max_parallel, stop_on_failure and stream";
-
-/// What `code.batch` was asked to do.
-#[derive(Debug, Clone, PartialEq)]
+/// What `code.batch` is asked to do.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BatchRequest {
-    /// 1 to [`MAX_BATCH`].
+    /// 1 to 64 runs, without `stream`.
+    #[serde(deserialize_with = "reader::at_most::<MAX_BATCH, _, _>")]
+    #[schemars(length(min = 1, max = "MAX_BATCH"))]
     pub runs: Vec<RunRequest>,
-    /// At least 1.
+    /// How many run at once, at least 1; no more than the owner allows.
+    #[serde(default, deserialize_with = "max_parallel")]
+    #[schemars(range(min = 1))]
     pub max_parallel: Option<usize>,
     /// Whether the first that does not end with `ok` keeps those from starting that have not.
+    #[serde(default)]
     pub stop_on_failure: bool,
-    /// Whether the client wants to be told of each run while it runs and as it ends.
+    /// Whether the client is told of each run while it runs and as it ends.
+    #[serde(default)]
     pub stream: bool,
 }
 
 impl BatchRequest {
+    /// # Errors
+    ///
+    /// [`RunError::Invalid`], which names the run and its field.
     pub fn decode(params: Option<&RawValue>) -> Result<Self, RunError> {
-        let mut runs = None;
-        let mut request = Self { runs: Vec::new(), max_parallel: None, stop_on_failure: false, stream: false };
-        for (name, raw) in super::request::params_object(params)? {
-            match name.as_str() {
-                "runs" | "max_parallel" | "stop_on_failure" | "stream" if fields::is_null(raw) => {}
-                "runs" => runs = Some(decode_runs(raw)?),
-                "max_parallel" => request.max_parallel = Some(max_parallel(raw)?),
-                "stop_on_failure" => request.stop_on_failure = fields::boolean("stop_on_failure", raw)?,
-                "stream" => request.stream = fields::boolean("stream", raw)?,
-                other => return Err(unknown(other)),
-            }
+        let request: Self = reader::read(params).map_err(|fault| match fault.within("runs") {
+            Ok((index, fault)) => in_run(index, RunRequest::refusal(fault)),
+            Err(fault) => fault.refusal(&Hints { missing: |_| None, unknown: meant }),
+        })?;
+        if request.runs.is_empty() {
+            return Err(RunError::invalid("runs", format!("`runs` is empty; it holds 1 to {MAX_BATCH} runs.")));
         }
-        request.runs = runs.ok_or_else(|| RunError::invalid("runs", "`runs` is missing."))?;
-        Ok(request)
-    }
-}
-
-fn decode_runs(raw: &RawValue) -> Result<Vec<RunRequest>, RunError> {
-    let items = fields::array("runs", raw, MAX_BATCH)?;
-    if items.is_empty() {
-        return Err(RunError::invalid("runs", format!("`runs` is empty; it holds 1 to {MAX_BATCH} runs.")));
-    }
-    let decode = |(index, raw): (usize, &RawValue)| {
-        let request = RunRequest::decode(Some(raw)).map_err(|error| in_run(index, error))?;
-        if request.stream {
+        if let Some(index) = request.runs.iter().position(|run| run.stream) {
             let message = "`stream` stands beside `runs` and holds for all of them.";
             return Err(in_run(index, RunError::invalid("stream", message)));
         }
         Ok(request)
-    };
-    items.into_iter().enumerate().map(decode).collect()
+    }
 }
 
 /// A refusal that is about one run of a batch names that run too.
@@ -77,26 +70,23 @@ pub fn in_run(index: usize, error: RunError) -> RunError {
 }
 
 /// More than there are runs is as many as there are.
-fn max_parallel(raw: &RawValue) -> Result<usize, RunError> {
-    let number = fields::number("max_parallel", raw)?;
+fn max_parallel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let number = f64::deserialize(deserializer)?;
     if number.fract() != 0.0 || number < 1.0 {
-        return Err(RunError::invalid("max_parallel", "`max_parallel` is a whole number of at least 1."));
+        return Err(D::Error::custom(format!("{FIELD} is a whole number of at least 1.")));
     }
     // A float beyond the integer's range becomes its greatest value.
-    Ok(number as usize)
+    Ok(Some(number as usize))
 }
 
-fn unknown(name: &str) -> RunError {
-    let name = quote(name);
-    let meant = match name.as_str() {
-        "parallel" | "concurrency" | "max_concurrency" | "jobs" => Some("max_parallel"),
-        "fail_fast" | "stop_on_error" => Some("stop_on_failure"),
-        "calls" | "requests" | "programs" | "batch" | "items" => Some("runs"),
-        _ => None,
+fn meant(field: &str) -> Option<String> {
+    let meant = match field {
+        "parallel" | "concurrency" | "max_concurrency" | "jobs" => "max_parallel",
+        "fail_fast" | "stop_on_error" => "stop_on_failure",
+        "calls" | "requests" | "programs" | "batch" | "items" => "runs",
+        _ => return None,
     };
-    let more = meant.map_or_else(|| format!("There are {NAMES}."), |field| format!("Did you mean `{field}`?"));
-    let message = format!("There is no field `{name}`. {more}");
-    RunError::invalid(name, message)
+    Some(format!("Did you mean `{meant}`?"))
 }
 
 /// What came of one run of a batch: its result as JSON, or an error.
@@ -126,11 +116,12 @@ impl Item {
 }
 
 /// `code.result`: one run of a batch is over.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Finished<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
     #[serde(flatten)]
+    #[schemars(with = "Answer<RunReply<'_>>")]
     pub item: &'a Item,
 }
 
@@ -179,8 +170,10 @@ impl Results {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct BatchReply {
+    /// In the order of the runs.
+    #[schemars(with = "Vec<Answer<RunReply<'_>>>")]
     results: Vec<Item>,
 }
 

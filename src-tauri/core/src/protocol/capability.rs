@@ -1,13 +1,14 @@
 //! What an agent is told it can do. While the capability is off the list is empty: for an agent it does not exist.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::CODE_RUN;
 use super::batch::MAX_BATCH;
+use super::{CODE_RUN, PROTOCOL};
 use crate::language::Language;
 use crate::run::{Limits, MAX_CODE_BYTES, MAX_FILES, MAX_STDIN_BYTES};
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Capability {
     pub name: &'static str,
     /// `read`: nothing inside the container reaches anything outside, so it may be called while an agent rehearses.
@@ -18,7 +19,7 @@ pub struct Capability {
     pub languages: Vec<LanguageInfo>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Annotations {
     pub read_only: bool,
     pub destructive: bool,
@@ -26,7 +27,7 @@ pub struct Annotations {
 }
 
 /// The owner's limits. Those of time, memory and CPU may be lowered by a call; none may be raised.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct CapabilityLimits {
     pub seconds: f64,
     pub memory_mb: f64,
@@ -41,7 +42,7 @@ pub struct CapabilityLimits {
     pub batch_runs: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LanguageInfo {
     pub name: &'static str,
     pub title: &'static str,
@@ -49,6 +50,28 @@ pub struct LanguageInfo {
     pub aliases: &'static [&'static str],
     /// The program's own file in its folder; no other file may have its name.
     pub program: &'static str,
+}
+
+/// The answer to `hello`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HelloReply {
+    pub name: &'static str,
+    pub version: &'static str,
+    /// [`PROTOCOL`]
+    pub protocol: u32,
+    pub capabilities: Vec<Capability>,
+}
+
+impl HelloReply {
+    pub fn new(capabilities: Vec<Capability>) -> Self {
+        Self { name: "sandtray", version: env!("CARGO_PKG_VERSION"), protocol: PROTOCOL, capabilities }
+    }
+}
+
+/// The answer to `subscribe`, and what `capabilities.changed` tells.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Capabilities<'a> {
+    pub capabilities: &'a [Capability],
 }
 
 const DESCRIPTION: &str = "Runs a short program in a fresh, isolated container without a network and returns what it \

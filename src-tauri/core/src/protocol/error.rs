@@ -19,6 +19,7 @@
 //! | -32009 | `run_interrupted` | the program ran, and the engine went away or its container was ended from outside; `data` has `cause` (`engine`, `outside`, `unknown`), `seconds`, `stdout`, `stderr`, `run_id` |
 //! | -32010 | `history_unavailable` | a run that could not be recorded, where the owner wants every run on record; a history that cannot be read |
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::codec::MAX_FRAME;
@@ -45,14 +46,14 @@ pub const HISTORY_UNAVAILABLE: i32 = -32010;
 /// Names out of a client's message are quoted back to it, but not without bound.
 const MAX_QUOTE: usize = 64;
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ErrorObject {
     pub code: i32,
     pub message: String,
     pub data: Box<ErrorData>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct ErrorData {
     /// Stable; programs act on it.
     pub code: &'static str,

@@ -3,20 +3,26 @@
 
 pub mod batch;
 pub mod capability;
+mod content;
 pub mod error;
-mod fields;
 pub mod own_name;
-pub(crate) use fields::file_field;
+mod reader;
 pub mod reply;
 pub mod request;
+pub mod schema;
+pub mod status;
+
+pub(crate) use request::file_field;
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use error::ErrorObject;
+use reader::FIELD;
 
 /// Raised when a client that follows the old one would break.
 pub const PROTOCOL: u32 = 1;
@@ -47,6 +53,41 @@ impl Id {
     pub(crate) fn read(raw: &RawValue) -> Option<Self> {
         let scalar = matches!(raw.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9' | b'n'));
         (scalar && raw.get().len() <= MAX_ID_BYTES).then(|| Self(raw.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AsWritten;
+
+        impl Visitor<'_> for AsWritten {
+            type Value = Id;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the id of a request")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
+                let raw = RawValue::from_string(text.to_owned()).ok();
+                let fault = || E::custom(format!("{FIELD} is the id of a request of this connection."));
+                raw.as_deref().and_then(Id::read).ok_or_else(fault)
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(reader::AS_WRITTEN, AsWritten)
+    }
+}
+
+impl JsonSchema for Id {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Id".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The id of a request of the same connection, as JSON-RPC has it.",
+            "type": ["string", "number", "null"],
+        })
     }
 }
 
@@ -186,7 +227,7 @@ pub struct Response<'a, T> {
 }
 
 /// `"result": ...` or `"error": ...`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<T> {
     Result(T),

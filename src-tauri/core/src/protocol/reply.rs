@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Id;
+use super::content::Given;
 use crate::event::Waiting;
 use crate::hint;
 use crate::run::{
@@ -18,7 +20,7 @@ use crate::run::{
 /// control characters grows sixfold) goes as base64.
 const ESCAPE_SLACK: usize = 1024;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RunReply<'a> {
     status: Status,
     ended_by: EndedBy,
@@ -32,6 +34,7 @@ pub struct RunReply<'a> {
     stderr: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_base64: Option<String>,
+    #[schemars(with = "std::collections::BTreeMap<String, Given>")]
     files: Files<'a>,
     seconds: f64,
     run_id: RunId,
@@ -81,7 +84,7 @@ impl<'a> RunReply<'a> {
 }
 
 /// Of a run that was cut off, in the data of its error: the output as in a result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CutOff {
     cause: CutBy,
     seconds: f64,
@@ -123,7 +126,7 @@ fn text(captured: &Captured) -> (Cow<'_, str>, Option<String>) {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 struct OutputBytes {
     stdout: u64,
     stderr: u64,
@@ -135,7 +138,7 @@ impl OutputBytes {
     }
 }
 
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 struct LimitsInForce {
     seconds: f64,
     memory_mb: f64,
@@ -234,7 +237,7 @@ fn escaped(text: &str) -> usize {
 }
 
 /// The run that a notification is about. On its own, that of `code.started`: the program runs now.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct About<'a> {
     pub request_id: &'a Id,
     /// Its place among the runs of a batch.
@@ -244,12 +247,13 @@ pub struct About<'a> {
 }
 
 /// A piece of output while it runs: `text`, or `base64` where it is not UTF-8.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Output<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
     pub stream: Stream,
     #[serde(flatten, serialize_with = "serialize_chunk")]
+    #[schemars(with = "Piece<'_>")]
     pub chunk: &'a [u8],
     /// Bytes of this stream that were left out before this piece, since the client read too slowly.
     #[serde(skip_serializing_if = "none_missed")]
@@ -262,13 +266,14 @@ impl<'a> Output<'a> {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Piece<'a> {
+    Text(&'a str),
+    Base64(String),
+}
+
 fn serialize_chunk<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "snake_case")]
-    enum Piece<'a> {
-        Text(&'a str),
-        Base64(String),
-    }
     match std::str::from_utf8(bytes) {
         Ok(text) => Piece::Text(text).serialize(serializer),
         Err(_) => Piece::Base64(STANDARD.encode(bytes)).serialize(serializer),
@@ -279,7 +284,7 @@ fn none_missed(missed: &u64) -> bool {
     *missed == 0
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct WaitingNote<'a> {
     #[serde(flatten)]
     pub about: About<'a>,

@@ -1,34 +1,60 @@
 //! The parameters of each method, decoded. Types and spelling are settled here; what is allowed is [`crate::policy`]'s.
 
+use std::fmt;
+
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Id;
+use super::content::Given;
 use super::error::quote;
-use super::fields::{self, file_field};
 use super::own_name::{OWN_NAME, passes_for_own};
+use super::reader::{self, FIELD, Fault, Hints};
 use crate::error::RunError;
 use crate::language::Language;
-use crate::run::{MAX_FILES, Overflow, RunId};
+use crate::run::{MAX_ARGS, Overflow, RunId};
 
-/// More entries than any method has parameters; a message with more is refused before they are kept.
-const MAX_PARAMS: usize = 32;
 const MAX_CLIENT_NAME: usize = 100;
 const MAX_CURSOR_BYTES: usize = 64;
 pub const DEFAULT_HISTORY: u32 = 50;
 pub const MAX_HISTORY: u32 = 500;
 
-/// What `code.run` was asked to do.
-#[derive(Debug, Clone, PartialEq)]
+/// What `code.run` is asked to do.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RunRequest {
+    /// A language's name or one of its aliases.
+    #[serde(deserialize_with = "language")]
+    #[schemars(with = "String")]
     pub language: Language,
+    /// The program: at most 1 MiB of text.
     pub code: String,
+    /// The program's own arguments, without NUL: at most 64, and 8 KiB together.
+    #[serde(default, deserialize_with = "reader::at_most::<MAX_ARGS, _, _>")]
+    #[schemars(length(max = "MAX_ARGS"))]
+    pub args: Vec<String>,
+    /// Files beside the program, by their names relative to its folder: at most 256, with the owner's limit of bytes.
+    #[serde(default, deserialize_with = "files")]
+    #[schemars(with = "std::collections::BTreeMap<String, Given>")]
     pub files: Vec<GivenFile>,
+    /// What the program reads from its standard input: at most 5 MiB.
+    #[serde(default, deserialize_with = "content")]
+    #[schemars(with = "Given")]
     pub stdin: Bytes,
+    /// Lower limits than the owner's. What is higher counts as the owner's.
+    #[serde(default)]
     pub limits: GivenLimits,
+    /// What happens to a stream that passes its cap.
+    #[serde(default)]
     pub overflow: Overflow,
-    /// Whether the client wants to be told of the run while it runs.
+    /// Whether the client is told of the run while it runs, by `code.waiting`, `code.started` and `code.output`.
+    #[serde(default)]
     pub stream: bool,
+    /// A few words for the owner's list of runs: at most 200 characters.
+    #[serde(default)]
     pub label: Option<String>,
 }
 
@@ -39,122 +65,77 @@ pub struct GivenFile {
 }
 
 /// Finite numbers, and nothing else is known of them.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GivenLimits {
+    /// Wall time of the program, at least 0.1.
+    #[serde(default)]
     pub seconds: Option<f64>,
+    /// Memory of the container, its files included, in MiB; at least 32.
+    #[serde(default)]
     pub memory_mb: Option<f64>,
+    /// CPU time per wall time; at least 0.05.
+    #[serde(default)]
     pub cpus: Option<f64>,
 }
 
 impl RunRequest {
+    /// # Errors
+    ///
+    /// [`RunError::Invalid`], which names the field.
     pub fn decode(params: Option<&RawValue>) -> Result<Self, RunError> {
-        let mut draft = Draft::default();
-        for (name, raw) in params_object(params)? {
-            if !draft.take(&name, raw)? {
-                return Err(unknown(&name));
-            }
-        }
-        let missing = |field: &str, more: &str| RunError::invalid(field, format!("`{field}` is missing{more}."));
-        Ok(Self {
-            language: draft
-                .language
-                .ok_or_else(|| missing("language", &format!("; there are {}", Language::names())))?,
-            code: draft.code.ok_or_else(|| missing("code", ""))?,
-            files: draft.files,
-            stdin: draft.stdin,
-            limits: draft.limits,
-            overflow: draft.overflow,
-            stream: draft.stream,
-            label: draft.label,
+        reader::read(params).map_err(Self::refusal)
+    }
+
+    pub(super) fn refusal(fault: Fault) -> RunError {
+        fault.refusal(&Hints {
+            missing: |field| (field == "language").then(|| format!("there are {}.", Language::names())),
+            unknown: |field| {
+                meant(field).map(|meant| match meant {
+                    Meant::Field(field) => format!("Did you mean `{field}`?"),
+                    Meant::Nothing(why) => why.to_owned(),
+                })
+            },
         })
     }
 }
 
-#[derive(Default)]
-struct Draft {
-    language: Option<Language>,
-    code: Option<String>,
-    files: Vec<GivenFile>,
-    stdin: Bytes,
-    limits: GivenLimits,
-    overflow: Overflow,
-    stream: bool,
-    label: Option<String>,
+fn language<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Language, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    let unknown = || format!("There is no language `{}`; there are {}.", quote(&word), Language::names());
+    word.parse().map_err(|_| D::Error::custom(unknown()))
 }
 
-impl Draft {
-    /// False where there is no such field. A `null` is a field left out, as many clients write it.
-    fn take(&mut self, name: &str, raw: &RawValue) -> Result<bool, RunError> {
-        let known =
-            matches!(name, "language" | "code" | "files" | "stdin" | "limits" | "overflow" | "stream" | "label");
-        if !known || fields::is_null(raw) {
-            return Ok(known);
+fn content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    Given::deserialize(deserializer).map(|Given(bytes)| bytes)
+}
+
+/// In the order in which they stand.
+fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<GivenFile>, D::Error> {
+    struct Files;
+
+    impl<'de> Visitor<'de> for Files {
+        type Value = Vec<GivenFile>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
         }
-        match name {
-            "language" => self.language = Some(language(raw)?),
-            "code" => self.code = Some(fields::string("code", raw)?),
-            "files" => self.files = files(raw)?,
-            "stdin" => self.stdin = fields::content("stdin", raw)?,
-            "limits" => self.limits = limits(raw)?,
-            "overflow" => self.overflow = overflow(raw)?,
-            "stream" => self.stream = fields::boolean("stream", raw)?,
-            _ => self.label = Some(fields::string("label", raw)?),
-        }
-        Ok(true)
-    }
-}
 
-fn language(raw: &RawValue) -> Result<Language, RunError> {
-    let word = fields::string("language", raw)?;
-    word.parse().map_err(|_| {
-        let message = format!("There is no language `{}`; there are {}.", quote(&word), Language::names());
-        RunError::invalid("language", message)
-    })
-}
-
-fn files(raw: &RawValue) -> Result<Vec<GivenFile>, RunError> {
-    fields::object("files", raw, MAX_FILES)?
-        .into_iter()
-        .map(|(name, raw)| fields::content(&file_field(&name), raw).map(|bytes| GivenFile { name, bytes }))
-        .collect()
-}
-
-fn limits(raw: &RawValue) -> Result<GivenLimits, RunError> {
-    let mut limits = GivenLimits::default();
-    for (name, raw) in fields::object("limits", raw, MAX_PARAMS)? {
-        let (field, place) = match name.as_str() {
-            "seconds" => ("limits.seconds", &mut limits.seconds),
-            "memory_mb" => ("limits.memory_mb", &mut limits.memory_mb),
-            "cpus" => ("limits.cpus", &mut limits.cpus),
-            _ => return Err(unknown(&format!("limits.{}", quote(&name)))),
-        };
-        if !fields::is_null(raw) {
-            *place = Some(fields::number(field, raw)?);
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut files = Vec::new();
+            while let Some((name, Given(bytes))) = map.next_entry()? {
+                files.push(GivenFile { name, bytes });
+            }
+            Ok(files)
         }
     }
-    Ok(limits)
+
+    deserializer.deserialize_map(Files)
 }
 
-fn overflow(raw: &RawValue) -> Result<Overflow, RunError> {
-    match fields::string("overflow", raw)?.as_str() {
-        "kill" => Ok(Overflow::Kill),
-        "truncate" => Ok(Overflow::Truncate),
-        other => {
-            let message = format!("`overflow` is \"kill\" or \"truncate\", not \"{}\".", quote(other));
-            Err(RunError::invalid("overflow", message))
-        }
-    }
-}
-
-/// A field that does not exist, and the one that was probably meant.
-fn unknown(name: &str) -> RunError {
-    let shown = quote(name);
-    let more = match meant(name) {
-        Some(Meant::Field(field)) => format!(" Did you mean `{field}`?"),
-        Some(Meant::Nothing(why)) => format!(" {why}"),
-        None => " There are language, code, files, stdin, limits, overflow, stream and label.".into(),
-    };
-    RunError::invalid(shown.clone(), format!("There is no field `{shown}`.{more}"))
+/// How a refusal names one of the files.
+pub(crate) fn file_field(name: &str) -> String {
+    format!("files[\"{}\"]", quote(name))
 }
 
 enum Meant {
@@ -180,21 +161,29 @@ fn meant(name: &str) -> Option<Meant> {
         "limit" => Meant::Field("limits"),
         "name" | "title" | "description" => Meant::Field("label"),
         "streaming" => Meant::Field("stream"),
-        "args" | "argv" | "arguments" => Meant::Nothing("A program gets no arguments; use `stdin` or `files`."),
+        "argv" | "arguments" | "argument" | "parameters" => Meant::Field("args"),
         "env" | "environment" => Meant::Nothing("A program gets no environment; use `stdin` or `files`."),
         "network" | "internet" => Meant::Nothing("A program has no network."),
         _ => return None,
     })
 }
 
-/// The name that a client gives itself, shown to the owner. Fields that a later version may add are let pass.
+/// Fields that a later version may add are let pass.
+#[derive(Deserialize, JsonSchema)]
+pub struct HelloRequest {
+    /// What the owner sees: 1 to 100 characters.
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// The name that a client gives itself, shown to the owner.
+///
+/// # Errors
+///
+/// [`RunError::Invalid`]
 pub fn hello(params: Option<&RawValue>) -> Result<Option<String>, RunError> {
-    for (name, raw) in params_object(params)? {
-        if name == "name" && !fields::is_null(raw) {
-            return client_name(&fields::string("name", raw)?).map(Some);
-        }
-    }
-    Ok(None)
+    let HelloRequest { name } = reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))?;
+    name.map(|name| client_name(&name)).transpose()
 }
 
 fn client_name(given: &str) -> Result<String, RunError> {
@@ -219,75 +208,80 @@ pub fn name_of_program(program: Option<&str>) -> String {
     }
 }
 
-/// Which run to end: by its own id, or by the id of the request that asked for it.
+/// Names a run by its own id, or by the id of the request that asked for it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    #[serde(default)]
+    run_id: Option<String>,
+    #[serde(default)]
+    request_id: Option<Id>,
+}
+
+/// Which run to end.
 #[derive(Debug)]
 pub enum CancelTarget {
     Run(RunId),
     Request(Id),
 }
 
+/// # Errors
+///
+/// [`RunError::Invalid`]
 pub fn cancel(params: Option<&RawValue>) -> Result<CancelTarget, RunError> {
-    let entries = params_object(params)?;
-    let [(name, raw)] = entries.as_slice() else {
-        return Err(RunError::invalid("params", "Name the run with `run_id`, or with `request_id`."));
-    };
-    match name.as_str() {
-        "run_id" => {
-            let text = fields::string("run_id", raw)?;
+    match reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))? {
+        CancelRequest { run_id: Some(text), request_id: None } => {
             let id = text.parse().map_err(|_| RunError::invalid("run_id", "`run_id` is not the id of a run."))?;
             Ok(CancelTarget::Run(id))
         }
-        "request_id" => {
-            let fault = || RunError::invalid("request_id", "`request_id` is the id of a request of this connection.");
-            Ok(CancelTarget::Request(Id::read(raw).ok_or_else(fault)?))
-        }
-        other => {
-            let other = quote(other);
-            let message = format!("There is no field `{other}`. Name the run with `run_id`, or with `request_id`.");
-            Err(RunError::invalid(other, message))
-        }
+        CancelRequest { run_id: None, request_id: Some(id) } => Ok(CancelTarget::Request(id)),
+        CancelRequest { .. } => Err(RunError::invalid("params", "Name the run with `run_id`, or with `request_id`.")),
     }
 }
 
-/// A page of the past, newest first. `before` is the `next` of the page before.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The answer to `code.cancel`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CancelReply {
+    /// Whether there was something to end.
+    pub cancelled: bool,
+}
+
+/// A page of the past, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct HistoryRequest {
+    /// Runs of the page: 1 to 500.
+    #[serde(default = "default_history", deserialize_with = "history_limit")]
+    #[schemars(range(min = 1, max = 500))]
     pub limit: u32,
-    /// Opaque here; whoever keeps the history made it.
+    /// The `next` of the page before.
+    #[serde(default, deserialize_with = "cursor")]
     pub before: Option<String>,
 }
 
-pub fn history(params: Option<&RawValue>) -> Result<HistoryRequest, RunError> {
-    let mut request = HistoryRequest { limit: DEFAULT_HISTORY, before: None };
-    for (name, raw) in params_object(params)? {
-        match name.as_str() {
-            "limit" | "before" if fields::is_null(raw) => {}
-            "limit" => {
-                let limit = fields::number("limit", raw)?;
-                if limit.fract() != 0.0 || !(1.0..=f64::from(MAX_HISTORY)).contains(&limit) {
-                    let message = format!("`limit` is a whole number from 1 to {MAX_HISTORY}.");
-                    return Err(RunError::invalid("limit", message));
-                }
-                request.limit = limit as u32;
-            }
-            "before" => {
-                let before = fields::string("before", raw)?;
-                if before.len() > MAX_CURSOR_BYTES {
-                    return Err(RunError::invalid("before", "`before` is the `next` of another page."));
-                }
-                request.before = Some(before);
-            }
-            other => {
-                let other = quote(other);
-                let message = format!("There is no field `{other}`. There are limit and before.");
-                return Err(RunError::invalid(other, message));
-            }
-        }
-    }
-    Ok(request)
+fn default_history() -> u32 {
+    DEFAULT_HISTORY
 }
 
-/// Absent parameters are an empty object.
-pub(super) fn params_object(params: Option<&RawValue>) -> Result<Vec<(String, &RawValue)>, RunError> {
-    params.map_or_else(|| Ok(Vec::new()), |raw| fields::object("params", raw, MAX_PARAMS))
+fn history_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let limit = f64::deserialize(deserializer)?;
+    if limit.fract() != 0.0 || !(1.0..=f64::from(MAX_HISTORY)).contains(&limit) {
+        return Err(D::Error::custom(format!("{FIELD} is a whole number from 1 to {MAX_HISTORY}.")));
+    }
+    Ok(limit as u32)
+}
+
+fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let cursor = String::deserialize(deserializer)?;
+    if cursor.len() > MAX_CURSOR_BYTES {
+        return Err(D::Error::custom(format!("{FIELD} is the `next` of another page.")));
+    }
+    Ok(Some(cursor))
+}
+
+/// # Errors
+///
+/// [`RunError::Invalid`]
+pub fn history(params: Option<&RawValue>) -> Result<HistoryRequest, RunError> {
+    reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))
 }

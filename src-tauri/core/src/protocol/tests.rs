@@ -104,13 +104,16 @@ fn nesting_without_end_costs_no_stack() {
 fn a_full_request_is_decoded() {
     let request = decode(
         r#"{"language":"py","code":"print(1)","files":{"a.txt":"ä","b/c":{"base64":"AP8="},"d":{"base64":"AP8"},"e":{"base64":"AP\n8=\n"}},
-            "stdin":{"base64":"/w=="},"limits":{"seconds":1.5,"memory_mb":64,"cpus":null},"overflow":"truncate","stream":true,"label":"x"}"#,
+            "args":["a b",""],"stdin":{"base64":"/w=="},"limits":{"seconds":1.5,"memory_mb":64,"cpus":null},"overflow":"truncate","stream":true,"label":"x"}"#,
     )
     .unwrap();
     assert_eq!((request.language, request.code.as_str()), (Language::Python, "print(1)"));
     let files: Vec<_> = request.files.iter().map(|f| (f.name.as_str(), f.bytes.as_ref())).collect();
     assert_eq!(files, [("a.txt", "ä".as_bytes()), ("b/c", b"\x00\xff"), ("d", b"\x00\xff"), ("e", b"\x00\xff")]);
-    assert_eq!(request.stdin.as_ref(), b"\xff");
+    assert_eq!(
+        (request.stdin.as_ref(), request.args.as_slice()),
+        (&b"\xff"[..], &["a b".to_owned(), String::new()][..])
+    );
     assert_eq!((request.limits.seconds, request.limits.memory_mb, request.limits.cpus), (Some(1.5), Some(64.0), None));
     assert_eq!((request.overflow, request.stream, request.label.as_deref()), (Overflow::Truncate, true, Some("x")));
 }
@@ -118,7 +121,7 @@ fn a_full_request_is_decoded() {
 #[test]
 fn null_is_a_field_left_out() {
     let request = decode(
-        r#"{"language":"sh","code":"","files":null,"stdin":null,"limits":null,"overflow":null,"stream":null,"label":null}"#,
+        r#"{"language":"sh","code":"","args":null,"files":null,"stdin":null,"limits":null,"overflow":null,"stream":null,"label":null}"#,
     );
     assert_eq!(request, decode(r#"{"language":"shell","code":""}"#));
     assert!(request.is_ok());
@@ -154,6 +157,10 @@ fn a_mistake_names_its_field_in_plain_words() {
         (r#"{"limits":{"seconds":"5"}}"#, "limits.seconds", "`limits.seconds` must be a number, not a string."),
         (r#"{"limits":{"cpus":1e999}}"#, "limits.cpus", "`limits.cpus` is a number beyond any bound."),
         (r#"{"limits":{"cpus":1,"cpus":1}}"#, "limits.cpus", "`limits` names `cpus` twice."),
+        (r#"{"args":"a"}"#, "args", "`args` must be an array, not a string."),
+        (r#"{"args":["a",1]}"#, "args[1]", "`args[1]` must be a string, not a number."),
+        (r#"{"args":[null]}"#, "args[0]", "`args[0]` must be a string, not null."),
+        (r#"{"stdin":{"base64":1}}"#, "stdin[\"base64\"]", "`stdin[\"base64\"]` must be a string, not a number."),
         (r#"{"overflow":"drop"}"#, "overflow", "`overflow` is \"kill\" or \"truncate\", not \"drop\"."),
     ] {
         assert_eq!(field_and_message(params), (field.to_owned(), message.to_owned()), "{params}");
@@ -172,11 +179,16 @@ fn an_unknown_field_is_refused_with_the_one_that_was_meant() {
             "There is no field `limits.timeout`. Did you mean `limits.seconds`?",
         ),
         (r#"{"Source":""}"#, "Source", "There is no field `Source`. Did you mean `code`?"),
-        (r#"{"args":[]}"#, "args", "There is no field `args`. A program gets no arguments; use `stdin` or `files`."),
+        (r#"{"argv":[]}"#, "argv", "There is no field `argv`. Did you mean `args`?"),
+        (
+            r#"{"limits":{"disk":1}}"#,
+            "limits.disk",
+            "There is no field `limits.disk`. There are seconds, memory_mb and cpus.",
+        ),
         (
             r#"{"zzz":1}"#,
             "zzz",
-            "There is no field `zzz`. There are language, code, files, stdin, limits, overflow, stream and label.",
+            "There is no field `zzz`. There are language, code, args, files, stdin, limits, overflow, stream and label.",
         ),
     ] {
         assert_eq!(field_and_message(params), (field.to_owned(), message.to_owned()));
@@ -215,6 +227,8 @@ fn a_flood_of_entries_is_refused_before_it_is_kept() {
     let files: Vec<String> = (0..300).map(|n| format!("\"{n}\":\"\"")).collect();
     let (field, message) = field_and_message(&format!("{{\"files\":{{{}}}}}", files.join(",")));
     assert_eq!((field.as_str(), message.as_str()), ("files", "`files` has more than 256 entries."));
+    let (field, message) = field_and_message(&json!({"args": vec![""; 65]}).to_string());
+    assert_eq!((field.as_str(), message.as_str()), ("args", "`args` has more than 64 entries."));
 }
 
 #[test]

@@ -183,6 +183,7 @@ fn spec(language: Language, program: &str) -> RunSpec {
         id: RunId::generate(),
         language,
         code: program.to_owned().into(),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: "given".into(),
         limits: limits(),

@@ -36,6 +36,7 @@ fn request(rng: &mut Rng, in_batch: bool) -> RunRequest {
     RunRequest {
         language: *choice(rng, &Language::ALL),
         code: text(rng),
+        args: (0..rng.usize(..4)).map(|_| text(rng)).collect(),
         files,
         stdin: content(rng).into(),
         limits: GivenLimits { seconds: number(rng), memory_mb: number(rng), cpus: number(rng) },
@@ -151,6 +152,9 @@ fn of_request(request: RunRequest) -> Write {
             1 if absent => fields.push((name.into(), Box::new(|w| w.put("null")))),
             _ => fields.push((name.into(), write)),
         };
+        let args: Vec<Write> =
+            request.args.into_iter().map(|arg| Box::new(move |w: &mut Writer<'_>| w.string(&arg)) as Write).collect();
+        optional(w, "args", args.is_empty(), Box::new(move |w| w.array(args)));
         let of_files: Vec<Field> = request
             .files
             .into_iter()
@@ -183,8 +187,10 @@ fn of_request(request: RunRequest) -> Write {
 fn strange(depth: u8) -> Write {
     Box::new(move |w| match if depth == 0 { w.rng.u8(3..8) } else { w.rng.u8(..8) } {
         0..=1 => {
-            let names =
-                ["language", "code", "files", "stdin", "limits", "seconds", "overflow", "stream", "label", "base64"];
+            let names = [
+                "language", "code", "args", "files", "stdin", "limits", "seconds", "overflow", "stream", "label",
+                "base64",
+            ];
             let more = ["runs", "max_parallel", "limit", "before", "name", "run_id", "request_id", "", "x"];
             let fields = (0..w.rng.usize(..40)).map(|_| {
                 let of = if w.rng.bool() { &names[..] } else { &more[..] };

@@ -95,6 +95,7 @@ fn spec(code: &str) -> RunSpec {
         id: RunId::generate(),
         language: Language::Python,
         code: Bytes::copy_from_slice(code.as_bytes()),
+        args: Vec::new(),
         files: Vec::new(),
         stdin: Bytes::new(),
         limits: limits(),

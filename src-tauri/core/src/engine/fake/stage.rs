@@ -65,20 +65,31 @@ pub(super) async fn launch(
     let words: Vec<&str> = header.split_whitespace().collect();
     let word = |at: usize| words.get(at).copied().unwrap_or_default();
     let mark = Nonce::from_header(word(1)).mark();
-    let Some(program) = receive(&mut stdin, word(0), word(3)).await else { return exited(125) };
+    let Some(program) = receive(&mut stdin, word(0), word(3), word(5)).await else { return exited(125) };
     let stage = Stage { frames, mark, gates, files: Vec::new(), oom: 0 };
     stage.perform(&program, stdin).await.unwrap_or_else(|| exited(137))
 }
 
 /// The program, from its lines or from the tar.
-async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str) -> Option<String> {
-    let mut program = String::new();
-    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
-        stdin.read_line(&mut program).await.ok()?;
+async fn receive(stdin: &mut BufReader<DuplexStream>, size: &str, lines: &str, args: &str) -> Option<String> {
+    let program = read_text(stdin, lines).await?;
+    // A scripted program takes no arguments.
+    for _ in 0..args.parse().unwrap_or(0) {
+        let mut count = String::new();
+        stdin.read_line(&mut count).await.ok()?;
+        read_text(stdin, count.trim_end()).await?;
     }
     let mut tar = vec![0; size.parse().ok()?];
     stdin.read_exact(&mut tar).await.ok()?;
     Some(if lines == "0" { program_of(&tar) } else { program })
+}
+
+async fn read_text(stdin: &mut BufReader<DuplexStream>, lines: &str) -> Option<String> {
+    let mut text = String::new();
+    for _ in 0..lines.trim_end_matches('-').parse().unwrap_or(0) {
+        stdin.read_line(&mut text).await.ok()?;
+    }
+    Some(text)
 }
 
 fn program_of(tar: &[u8]) -> String {

@@ -1,0 +1,296 @@
+//! JSON text read by serde straight into a request's type, with refusals that name the field and say what is wrong.
+//!
+//! serde_json's own errors are English sentences with a line and a column. Here the error is a [`Fault`]: what is wrong and
+//! the path to it. Beyond that, an object that names a field twice is refused at every level, `null` in the place of a
+//! field that is known is a field left out, and no object or array of more than [`MAX_ENTRIES`] is kept.
+
+mod fault;
+
+use std::collections::HashSet;
+use std::marker::PhantomData;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
+
+use crate::run::MAX_FILES;
+
+pub(super) use fault::{FIELD, Fault, Hints};
+use fault::{Step, What};
+
+/// Asks for a value's JSON text instead of what it means, in the place of a newtype's name.
+pub(super) const AS_WRITTEN: &str = "sandtray::as_written";
+
+/// Of one object or array. The longest that a request may hold are its files.
+const MAX_ENTRIES: usize = MAX_FILES;
+
+/// Absent parameters are an empty object.
+pub(super) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
+    let empty = RawValue::from_string("{}".to_owned()).map_err(Fault::custom)?;
+    T::deserialize(Reader(params.unwrap_or(&empty)))
+}
+
+/// A field's array, of at most `MOST` items: more are refused before they are kept.
+pub(super) fn at_most<'de, const MOST: usize, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_tuple(MOST, Collected(PhantomData))
+}
+
+/// One value, not read yet. The text was found to be JSON before; values are skipped over and not built, so nesting
+/// costs no stack.
+struct Reader<'de>(&'de RawValue);
+
+impl<'de> Reader<'de> {
+    fn is(&self, first: u8) -> bool {
+        self.0.get().as_bytes().first() == Some(&first)
+    }
+
+    fn wrong(&self, wanted: &str) -> Fault {
+        let got = match self.0.get().as_bytes().first() {
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'"') => "a string",
+            Some(b't') => "true",
+            Some(b'f') => "false",
+            Some(b'n') => "null",
+            _ => "a number",
+        };
+        What::Wrong { wanted: wanted.to_owned(), got: got.to_owned() }.into()
+    }
+
+    fn string(&self) -> Result<String, Fault> {
+        if !self.is(b'"') {
+            return Err(self.wrong("a string"));
+        }
+        serde_json::from_str(self.0.get()).map_err(|_| What::HalfCharacter.into())
+    }
+
+    /// `named`: the names are of the client's choice.
+    fn entries(&self, named: bool) -> Result<Vec<(String, &'de RawValue)>, Fault> {
+        if !self.is(b'{') {
+            return Err(self.wrong("an object"));
+        }
+        let collected = serde_json::Deserializer::from_str(self.0.get()).deserialize_map(CollectEntries);
+        // What fails in a text that is JSON is a key with half of a character in it.
+        let entries = collected.map_err(|_| Fault::from(What::HalfCharacterInKey))?.ok_or(What::Many(MAX_ENTRIES))?;
+        let mut seen = HashSet::new();
+        match entries.iter().find(|(name, _)| !seen.insert(name.as_str())) {
+            Some((name, _)) => {
+                let step = if named { Step::Key } else { Step::Field };
+                Err(What::Twice(step(name.clone())).into())
+            }
+            None => Ok(entries),
+        }
+    }
+
+    fn items(&self, most: usize) -> Result<Items<'de>, Fault> {
+        if !self.is(b'[') {
+            return Err(self.wrong("an array"));
+        }
+        let collected = serde_json::Deserializer::from_str(self.0.get()).deserialize_seq(CollectItems { most });
+        let items = collected.map_err(Fault::custom)?.ok_or(What::Many(most))?;
+        Ok(Items { left: items.into_iter().enumerate() })
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0.get().as_bytes().first() {
+            Some(b'{') => self.deserialize_map(visitor),
+            Some(b'[') => self.deserialize_seq(visitor),
+            Some(b'"') => visitor.visit_string(self.string()?),
+            Some(b't') => visitor.visit_bool(true),
+            Some(b'f') => visitor.visit_bool(false),
+            Some(b'n') => visitor.visit_unit(),
+            _ => self.deserialize_f64(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.is(b'n') { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_string(self.string()?)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_string(visitor)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match self.0.get() {
+            "true" => visitor.visit_bool(true),
+            "false" => visitor.visit_bool(false),
+            _ => Err(self.wrong("true or false")),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if !self.0.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+            return Err(self.wrong("a number"));
+        }
+        match serde_json::from_str::<f64>(self.0.get()) {
+            Ok(number) if number.is_finite() => visitor.visit_f64(number),
+            _ => Err(What::TooGreat.into()),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_seq(self.items(MAX_ENTRIES)?)
+    }
+
+    /// An array of at most so many items: see [`at_most`].
+    fn deserialize_tuple<V: Visitor<'de>>(self, most: usize, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_seq(self.items(most)?)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_map(Entries { left: self.entries(true)?.into_iter(), value: None, fields: None })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let left = self.entries(false)?.into_iter();
+        visitor.visit_map(Entries { left, value: None, fields: Some(fields) })
+    }
+
+    /// One of several words.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let word = self.string()?;
+        visitor.visit_enum(StrDeserializer::new(&word))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        if name == AS_WRITTEN { visitor.visit_str(self.0.get()) } else { visitor.visit_newtype_struct(self) }
+    }
+
+    // No request holds these.
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char bytes byte_buf unit unit_struct tuple_struct identifier
+    }
+}
+
+struct Entries<'de> {
+    left: std::vec::IntoIter<(String, &'de RawValue)>,
+    value: Option<(String, &'de RawValue)>,
+    /// Those of a struct; any name may stand in a map.
+    fields: Option<&'static [&'static str]>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'de> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let left_out = |(name, raw): &(String, &RawValue)| {
+            raw.get() == "null" && self.fields.is_some_and(|fields| fields.contains(&name.as_str()))
+        };
+        let Some((name, raw)) = self.left.by_ref().find(|entry| !left_out(entry)) else { return Ok(None) };
+        let key = seed.deserialize(StrDeserializer::<Fault>::new(&name))?;
+        self.value = Some((name, raw));
+        Ok(Some(key))
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let Some((name, raw)) = self.value.take() else { return Err(Fault::custom("a value before its key")) };
+        let step = if self.fields.is_some() { Step::Field } else { Step::Key };
+        seed.deserialize(Reader(raw)).map_err(|fault| fault.below(step(name)))
+    }
+}
+
+struct Items<'de> {
+    left: std::iter::Enumerate<std::vec::IntoIter<&'de RawValue>>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'de> {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let Some((index, raw)) = self.left.next() else { return Ok(None) };
+        seed.deserialize(Reader(raw)).map(Some).map_err(|fault| fault.below(Step::Index(index)))
+    }
+}
+
+struct Collected<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Collected<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(items)
+    }
+}
+
+/// Reads an object's entries to the end, as the parser asks. `None` where there are too many.
+struct CollectEntries;
+
+impl<'de> Visitor<'de> for CollectEntries {
+    type Value = Option<Vec<(String, &'de RawValue)>>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut entries, mut many) = (Vec::new(), false);
+        while let Some(entry) = map.next_entry::<String, &'de RawValue>()? {
+            many |= entries.len() == MAX_ENTRIES;
+            if !many {
+                entries.push(entry);
+            }
+        }
+        Ok((!many).then_some(entries))
+    }
+}
+
+struct CollectItems {
+    most: usize,
+}
+
+impl<'de> Visitor<'de> for CollectItems {
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let (mut items, mut many) = (Vec::new(), false);
+        while let Some(item) = seq.next_element::<&'de RawValue>()? {
+            many |= items.len() == self.most;
+            if !many {
+                items.push(item);
+            }
+        }
+        Ok((!many).then_some(items))
+    }
+}
