@@ -9,6 +9,10 @@ import type { RunLimits } from "./RunLimits";
  */
 export type LiveRequest = { client_pid: number | null, client_program: string | null, code: Piece, code_bytes: number, 
 /**
+ * The program's own arguments.
+ */
+args: Array<string>, 
+/**
  * Standard input first, if there is any.
  */
 inputs: Array<InputView>, limits: RunLimits, overflow: Overflow, };

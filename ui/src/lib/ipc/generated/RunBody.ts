@@ -4,7 +4,11 @@ import type { InputView } from "./InputView";
 import type { Piece } from "./Piece";
 import type { SkippedFile } from "./SkippedFile";
 
-export type RunBody = { code: Piece, stdout: Piece, stderr: Piece, files: Array<FileView>, 
+export type RunBody = { code: Piece, 
+/**
+ * The program's own arguments.
+ */
+args: Array<string>, stdout: Piece, stderr: Piece, files: Array<FileView>, 
 /**
  * Standard input first, if there was any.
  */
