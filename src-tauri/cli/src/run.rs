@@ -30,10 +30,10 @@ const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The program; `-` reads it from stdin.
-    #[arg(required_unless_present = "code", conflicts_with = "code")]
+    /// The program; `-` reads it from stdin. With --code, its first argument.
+    #[arg(required_unless_present = "code")]
     file: Option<PathBuf>,
-    /// The program's own arguments; behind `--` where one begins with `-`, or where the program is given by `--code`.
+    /// The program's own arguments. Put `--` before one that begins with `-`.
     #[arg(value_name = "ARG")]
     args: Vec<String>,
     /// The program itself.
@@ -125,7 +125,11 @@ fn save(files: &Value, folder: &Path, force: bool, quiet: bool) -> Result<(), Fa
     saved.failure(folder).map_or(Ok(()), Err)
 }
 
-fn request(args: Args) -> Result<Value, Failure> {
+fn request(mut args: Args) -> Result<Value, Failure> {
+    if let Some(first) = args.file.take_if(|_| args.code.is_some()) {
+        let first = first.into_os_string().into_string();
+        args.args.insert(0, first.map_err(|_| Failure::new("An argument of the program is not UTF-8."))?);
+    }
     let from_stdin = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.as_os_str() == "-");
     if from_stdin(&args.file) && from_stdin(&args.stdin) {
         return Err(Failure::new("The program and its stdin can't both come from stdin."));

@@ -354,6 +354,22 @@ async fn history_asks_for_the_page_it_was_told_to() {
 }
 
 #[tokio::test]
+async fn what_follows_the_program_are_its_arguments() {
+    let desk = Desk::new();
+    fs::write(desk.path("job.py"), "chunks 1 1").unwrap();
+    for (line, expected) in [
+        (&["run", "job.py", "a", "--label", "words", "b c"][..], &["a", "b c"][..]),
+        (&["run", "job.py", "--", "-v", "--label"], &["-v", "--label"]),
+        (&["run", "-l", "sh", "-c", "chunks 1 1", "a", "b"], &["a", "b"]),
+        (&["run", "-l", "sh", "-c", "chunks 1 1", "--", "-v"], &["-v"]),
+        (&["run", "-l", "sh", "-c", "chunks 1 1"], &[]),
+    ] {
+        desk.call(line).await;
+        assert_eq!(desk.product.specs().pop().unwrap().args, expected, "{line:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_program_comes_from_stdin_too() {
     let desk = Desk::new();
     let mut command = desk.command(&["run", "-"]);

@@ -11,7 +11,7 @@ use crate::shell;
 fn part(document: &Value, pointer: &str) -> Validator {
     let schema = document.pointer(pointer).unwrap_or_else(|| panic!("nothing at {pointer}"));
     let whole = json!({ "$schema": document["$schema"], "allOf": [schema], "$defs": document["$defs"] });
-    jsonschema::validator_for(&whole).unwrap()
+    jsonschema::validator_for(&whole).expect("a schema")
 }
 
 fn check(document: &Value, pointer: &str, value: &Value) {

@@ -191,6 +191,7 @@ impl de::Error for Fault {
         What::Sentence(sentence.to_string()).into()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "serde may add kinds; JSON's are all here")]
     fn invalid_type(got: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let got = match got {
             Unexpected::Bool(true) => "true",
