@@ -37,8 +37,8 @@ impl Desk {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = sandtray(args);
-        command.arg("--socket").arg(self.path("s")).current_dir(self.folder.path());
+        let mut command = sandtray(&["--socket"]);
+        command.arg(self.path("s")).args(args).current_dir(self.folder.path());
         command
     }
 
@@ -364,7 +364,8 @@ async fn what_follows_the_program_are_its_arguments() {
         (&["run", "-l", "sh", "-c", "chunks 1 1", "--", "-v"], &["-v"]),
         (&["run", "-l", "sh", "-c", "chunks 1 1"], &[]),
     ] {
-        desk.call(line).await;
+        let output = desk.call(line).await;
+        assert_eq!(said(&output).0, 0, "{line:?}: {output:?}");
         assert_eq!(desk.product.specs().pop().unwrap().args, expected, "{line:?}");
     }
 }
