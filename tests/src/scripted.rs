@@ -29,8 +29,8 @@ use sandtray_core::language::Language;
 use sandtray_core::name::FileName;
 use sandtray_core::protocol::request::HistoryRequest;
 use sandtray_core::run::{
-    Captured, Client, ClientId, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, RunSpec,
-    Status, Stream,
+    Cancel, Captured, Client, ClientId, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId,
+    RunSpec, Status, Stream,
 };
 use sandtray_core::settings::Settings;
 use sandtray_core::supervisor::Progress;
@@ -38,7 +38,6 @@ use sandtray_core::visitors::Visitors;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 /// Far above what anything here takes; a test that waits this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,7 +52,7 @@ pub struct Scripted(Arc<Inner>);
 
 struct Inner {
     snapshot: watch::Sender<Snapshot>,
-    live: Mutex<Vec<(ClientId, RunId, CancellationToken)>>,
+    live: Mutex<Vec<(ClientId, RunId, Cancel)>>,
     running: watch::Sender<usize>,
     dropped: watch::Sender<usize>,
     seen: Mutex<Vec<(Client, RunSpec)>>,
@@ -130,12 +129,7 @@ impl Scripted {
         (count * size) as u64
     }
 
-    async fn act(
-        &self,
-        spec: &RunSpec,
-        cancel: &CancellationToken,
-        mut progress: Progress,
-    ) -> Result<Outcome, RunError> {
+    async fn act(&self, spec: &RunSpec, cancel: &Cancel, mut progress: Progress) -> Result<Outcome, RunError> {
         let code = String::from_utf8(spec.code.to_vec()).unwrap();
         let (word, rest) = code.split_once(' ').unwrap_or((&code, ""));
         let numbers: Vec<usize> = rest.split(' ').filter_map(|number| number.parse().ok()).collect();
@@ -227,10 +221,16 @@ impl Drop for Guard<'_> {
 }
 
 impl Runs for Scripted {
-    async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
+    async fn run(
+        &self,
+        spec: RunSpec,
+        client: Client,
+        progress: Progress,
+        cancel: &Cancel,
+    ) -> Result<Outcome, RunError> {
         self.0.running.send_modify(|running| *running += 1);
         let mut guard = Guard { inner: &self.0, ended: false };
-        let cancel = CancellationToken::new();
+        let cancel = cancel.child();
         if spec.code.starts_with(b"late") {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
@@ -246,7 +246,7 @@ impl Runs for Scripted {
     async fn cancel(&self, client: ClientId, run: RunId) -> bool {
         let live = self.0.live.lock().unwrap();
         let found = live.iter().find(|(owner, id, _)| (*owner, *id) == (client, run));
-        found.map(|(_, _, token)| token.cancel()).is_some()
+        found.map(|(_, _, cancel)| cancel.by(EndedBy::Client)).is_some()
     }
 
     fn watch(&self) -> watch::Receiver<Snapshot> {

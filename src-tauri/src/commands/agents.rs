@@ -7,7 +7,7 @@ use sandtray_core::language::Language;
 use sandtray_core::policy;
 use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::protocol::request::{GivenLimits, RunRequest};
-use sandtray_core::run::{Client, ClientId, Overflow, RunId};
+use sandtray_core::run::{Cancel, Client, ClientId, Overflow, RunId};
 use sandtray_core::supervisor::Progress;
 
 use super::Answer;
@@ -32,7 +32,8 @@ pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel)
     let id = spec.id;
     app.spawn(async move {
         let begun = Instant::now();
-        let run = here.supervisor.run(spec, owner(), Progress::default());
+        let cancel = Cancel::default();
+        let run = async { here.supervisor.submit(spec, owner(), Progress::default(), &cancel).await?.wait().await };
         let event = tokio::select! {
             ended = run => Some(match ended {
                 Ok(outcome) => TryEvent::ran(id, &outcome, begun.elapsed()),

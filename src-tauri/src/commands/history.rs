@@ -1,16 +1,14 @@
 //! Runs that are over: the list, a run's page, and what can be done with them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use sandtray_core::error::RunError;
 use sandtray_core::history::{self as core, Cursor, FileIn, FileOut, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
 use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
-use sandtray_core::run::{Limits, Overflow, RunId, Status};
+use sandtray_core::run::{Cancel, Limits, Overflow, RunId, Status};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::{from_millis, to_millis};
 
@@ -27,8 +25,6 @@ use crate::thumbnail::Want;
 
 /// Of a run whose program was given up for want of disk.
 pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was given up when the disk was full.";
-/// What is refused is refused by then; a run that still waits is on its way.
-const REFUSAL: Duration = Duration::from_millis(200);
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
     let HistoryFilter { before, limit, language, status, client, program, text, from_ms, until_ms } = filter;
@@ -83,13 +79,10 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
-    let supervisor = here.supervisor.clone();
-    let mut run = tokio::spawn(async move { supervisor.run(spec, owner(), Progress::default()).await });
-    match tokio::time::timeout(REFUSAL, &mut run).await {
-        Ok(Ok(Ok(_))) | Err(_) => Ok(id.to_string()),
-        Ok(Ok(Err(error))) => Err(error.into()),
-        Ok(Err(failure)) => Err(RunError::Internal(failure.to_string()).into()),
-    }
+    let run = here.supervisor.submit(spec, owner(), Progress::default(), &Cancel::default()).await?;
+    // What comes of it is in the history.
+    app.spawn(async move { drop(run.wait().await) });
+    Ok(id.to_string())
 }
 
 /// For the window, which asks its owner where to put it.
@@ -186,7 +179,7 @@ mod tests {
     fn kept() -> RunRecord {
         let spec = policy::spec(asked(), &Settings::default().limits(), RunId::generate()).unwrap();
         let client = Client { id: ClientId(1), name: "agent".into(), pid: None, program: None };
-        let error = RunError::ShuttingDown;
+        let error = sandtray_core::error::RunError::ShuttingDown;
         RunRecord::of(&spec, &client, SystemTime::now(), Err(&error), Keep::Everything)
     }
 

@@ -13,7 +13,6 @@ use crate::app::App;
 use crate::dto::error::CommandError;
 use crate::dto::present;
 use crate::dto::snapshot::WindowEvent;
-use crate::picture;
 use crate::window::{Channel, Page};
 
 /// Everything as it is now, and then each change, until the window goes.
@@ -121,13 +120,8 @@ pub(super) fn retry_engine(app: &App) {
 /// Returns once it has been asked for; how far it is and how it ends is in the snapshots.
 pub(super) async fn pull_image(app: &App, language: Language) -> Answer<()> {
     let here = app.desk.here()?;
-    // What fails at once is said at once.
-    let mut pull = tokio::spawn(async move { here.supervisor.pull(language).await });
-    match tokio::time::timeout(picture::COALESCE, &mut pull).await {
-        Ok(Ok(ended)) => Ok(ended?),
-        Ok(Err(failure)) => Err(CommandError::new("internal", failure.to_string())),
-        Err(_) => Ok(()),
-    }
+    here.supervisor.start_pull(language).await?;
+    Ok(())
 }
 
 pub(super) async fn cancel_pull(app: &App, language: Language) -> Answer<()> {

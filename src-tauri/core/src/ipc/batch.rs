@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::io::AsyncWrite;
 use tokio::task::{self, JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 
 use super::call::{self, Wanted};
 use super::door::Runs;
@@ -15,7 +14,7 @@ use crate::error::RunError;
 use crate::protocol::batch::{BatchReply, Finished, Item, Results};
 use crate::protocol::reply::{About, RunReply};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Client, Outcome, RunSpec, Status};
+use crate::run::{Cancel, Client, Outcome, RunSpec, Status};
 
 pub(super) struct Batch<D, W> {
     pub(super) door: D,
@@ -28,7 +27,7 @@ pub(super) struct Batch<D, W> {
     pub(super) stop_on_failure: bool,
     pub(super) stream: bool,
     /// Ends those that were started and keeps the others from starting.
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancel,
     pub(super) answered: Answered,
     /// The bytes of the programs that have not started yet, and of the results until the last run has ended.
     pub(super) hold: Hold,

@@ -1,6 +1,5 @@
 //! One `code.run` of one connection, from its request to its reply, with what is told of it on the way.
 
-use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::event::{Snapshot, Waiting};
 use crate::language::Language;
 use crate::protocol::reply::{About, Output, RunReply, WaitingNote};
 use crate::protocol::{Id, Notification, Response};
-use crate::run::{Captured, Client, ClientId, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
+use crate::run::{Cancel, Captured, Client, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
 /// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
@@ -28,8 +27,6 @@ const OUTPUT_CHUNKS: usize = 64;
 const CHUNK: usize = 32 << 10;
 /// How often a caller that waits is told why. A run that starts sooner is told nothing.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
-/// A cancel that follows right behind its run can arrive before the run is known; at this distance it knocks.
-const CANCEL_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) struct Call<D, W> {
     pub(super) door: D,
@@ -38,7 +35,7 @@ pub(super) struct Call<D, W> {
     pub(super) id: Id,
     pub(super) spec: RunSpec,
     pub(super) stream: bool,
-    pub(super) cancel: CancellationToken,
+    pub(super) cancel: Cancel,
     pub(super) answered: Answered,
     /// The bytes that the call keeps: its program, then its result.
     pub(super) hold: Hold,
@@ -76,37 +73,15 @@ pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     outbox: &Outbox<W>,
     about: About<'_>,
     wanted: Wanted,
-    cancel: &CancellationToken,
+    cancel: &Cancel,
 ) -> Result<Outcome, RunError> {
-    let id = client.id;
     let Wanted { spec, stream, hold } = wanted;
     let progress = Progress { hold, ..Progress::default() };
-    let run = async {
-        if stream {
-            streamed(door, client, outbox, about, spec, progress).await
-        } else {
-            door.run(spec, client, progress).await
-        }
-    };
-    tokio::pin!(run);
-    tokio::select! {
-        biased;
-        // First, so that the run is known to the product before it is cancelled.
-        result = &mut run => return result,
-        () = cancel.cancelled() => {}
+    if stream {
+        streamed(door, client, outbox, about, (spec, progress), cancel).await
+    } else {
+        door.run(spec, client, progress, cancel).await
     }
-    tokio::select! {
-        result = &mut run => result,
-        never = knock(door, id, about.run_id) => match never {},
-    }
-}
-
-/// Cancels the run, as soon as the product knows it, and leaves its end to whoever waits for it.
-async fn knock<D: Runs>(door: &D, client: ClientId, run: RunId) -> Infallible {
-    while !door.cancel(client, run).await {
-        tokio::time::sleep(CANCEL_PAUSE).await;
-    }
-    pending().await
 }
 
 /// The run goes on while its client is slow to take what is told of it; both are done before the reply.
@@ -115,8 +90,8 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     client: Client,
     outbox: &Outbox<W>,
     about: About<'_>,
-    spec: RunSpec,
-    progress: Progress,
+    (spec, progress): (RunSpec, Progress),
+    cancel: &Cancel,
 ) -> Result<Outcome, RunError> {
     let hold = progress.hold.clone();
     let (started, has_started) = oneshot::channel();
@@ -136,7 +111,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     };
     let run = async {
         let progress = Progress { started: Some(started), output: Some(output), missed, ..progress };
-        let result = door.run(spec, client, progress).await;
+        let result = door.run(spec, client, progress, cancel).await;
         match &result {
             Ok(outcome) => hold.going(outcome.weight() + untold(&outcome.stdout, &outcome.stderr)),
             Err(RunError::Interrupted(cut)) => hold.going(cut.weight() + untold(&cut.stdout, &cut.stderr)),
@@ -191,7 +166,7 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
                 _ = self.ticks.tick(), if self.has_started.is_some() => self.tell_waiting().await?,
             }
         }
-        // Whoever still holds the sender has nothing to say any more: the outcome is there.
+        // The outcome is there, so nothing more is sent.
         while let Ok(chunk) = self.chunks.try_recv() {
             self.tell_output(&chunk).await?;
         }

@@ -12,7 +12,7 @@ use crate::error::RunError;
 use crate::event::Snapshot;
 use crate::history::{History, HistoryError, HistoryQuery, Page, Trouble};
 use crate::protocol::request::HistoryRequest;
-use crate::run::{Client, ClientId, Limits, Outcome, RunId, RunSpec};
+use crate::run::{Cancel, Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
 use crate::visitors::Visitors;
 
@@ -21,12 +21,13 @@ const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// The product as a session sees it. A trait, so that a session can be tested without an engine.
 pub trait Runs: Clone + Send + Sync + 'static {
-    /// Dropping the future cancels the run.
+    /// `cancel` ends the run, and so does dropping the future.
     fn run(
         &self,
         spec: RunSpec,
         client: Client,
         progress: Progress,
+        cancel: &Cancel,
     ) -> impl Future<Output = Result<Outcome, RunError>> + Send;
 
     fn cancel(&self, client: ClientId, run: RunId) -> impl Future<Output = bool> + Send;
@@ -75,8 +76,14 @@ impl fmt::Debug for Door {
 }
 
 impl Runs for Door {
-    async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
-        self.supervisor.run(spec, client, progress).await
+    async fn run(
+        &self,
+        spec: RunSpec,
+        client: Client,
+        progress: Progress,
+        cancel: &Cancel,
+    ) -> Result<Outcome, RunError> {
+        self.supervisor.submit(spec, client, progress, cancel).await?.wait().await
     }
 
     async fn cancel(&self, client: ClientId, run: RunId) -> bool {

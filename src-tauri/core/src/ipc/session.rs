@@ -30,7 +30,7 @@ use crate::protocol::error::ErrorObject;
 use crate::protocol::request::{self, CancelReply, CancelTarget, RunRequest};
 use crate::protocol::status::ServiceStatus;
 use crate::protocol::{self, CODE_BATCH, CODE_RUN, Id, Message, Notification, Response};
-use crate::run::{Client, ClientId, RunId, RunSpec};
+use crate::run::{Cancel, Client, ClientId, EndedBy, RunId, RunSpec};
 use crate::visitors::Visit;
 
 const HELLO: &str = "hello";
@@ -98,7 +98,7 @@ struct Live {
     /// One, or those of a batch.
     runs: Vec<RunId>,
     /// Ends all of them.
-    cancel: CancellationToken,
+    cancel: Cancel,
     answered: Answered,
 }
 
@@ -260,7 +260,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.admit(id, 1)?;
         let hold = self.keep(hold, spec.weight())?;
         let answered = Answered::default();
-        let cancel = CancellationToken::new();
+        let cancel = Cancel::default();
         let live =
             Live { request: id.clone(), runs: vec![spec.id], cancel: cancel.clone(), answered: answered.clone() };
         let call = Call {
@@ -293,7 +293,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.admit(id, specs.len())?;
         let hold = self.keep(hold, specs.iter().map(RunSpec::weight).sum())?;
         let at_once = self.door.at_once();
-        let cancel = CancellationToken::new();
+        let cancel = Cancel::default();
         let runs = specs.iter().map(|spec| spec.id).collect();
         let answered = Answered::default();
         let live = Live { request: id.clone(), runs, cancel: cancel.clone(), answered: answered.clone() };
@@ -363,12 +363,12 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
             CancelTarget::Request(id) => {
                 let key = id.key();
                 let live = self.unanswered().find(|live| live.request.key() == key);
-                Ok(live.inspect(|live| live.cancel.cancel()).is_some())
+                Ok(live.inspect(|live| live.cancel.by(EndedBy::Client)).is_some())
             }
             CancelTarget::Run(run) => match self.unanswered().find(|live| live.runs.contains(&run)) {
                 // One of a batch, and its client has its id from what it was told of the run: it is known by now.
                 Some(live) if live.runs.len() > 1 => Ok(self.door.cancel(self.client.id, run).await),
-                live => Ok(live.inspect(|live| live.cancel.cancel()).is_some()),
+                live => Ok(live.inspect(|live| live.cancel.by(EndedBy::Client)).is_some()),
             },
         }
     }

@@ -79,9 +79,16 @@ impl FromStr for EndedBy {
 pub struct Cancel {
     token: CancellationToken,
     by: Arc<OnceLock<EndedBy>>,
+    /// Of the one that this is a child of.
+    above: Option<Arc<OnceLock<EndedBy>>>,
 }
 
 impl Cancel {
+    /// One that is cancelled with this one, and can be cancelled without it.
+    pub fn child(&self) -> Self {
+        Self { token: self.token.child_token(), by: Arc::default(), above: Some(Arc::clone(&self.by)) }
+    }
+
     /// The first one counts.
     pub fn by(&self, who: EndedBy) {
         let _ = self.by.set(who);
@@ -98,7 +105,8 @@ impl Cancel {
 
     /// To be asked once it is cancelled.
     pub fn who(&self) -> EndedBy {
-        self.by.get().copied().unwrap_or(EndedBy::of(Status::Cancelled))
+        let above = || self.above.as_ref().and_then(|above| above.get());
+        self.by.get().or_else(above).copied().unwrap_or(EndedBy::of(Status::Cancelled))
     }
 }
 
@@ -205,5 +213,19 @@ mod tests {
         other.by(EndedBy::ClientLeft);
         other.cancelled().await;
         assert_eq!((other.is_cancelled(), other.who()), (true, EndedBy::Owner));
+    }
+
+    #[test]
+    fn a_child_ends_with_its_parent_and_its_parent_not_with_it() {
+        let parent = Cancel::default();
+        let (first, second) = (parent.child(), parent.child());
+        first.by(EndedBy::ClientLeft);
+        assert_eq!((first.is_cancelled(), second.is_cancelled(), parent.is_cancelled()), (true, false, false));
+        parent.by(EndedBy::Owner);
+        second.by(EndedBy::ClientLeft);
+        assert!(second.is_cancelled());
+        assert_eq!((first.who(), parent.who()), (EndedBy::ClientLeft, EndedBy::Owner));
+        let third = parent.child();
+        assert_eq!((third.is_cancelled(), third.who()), (true, EndedBy::Owner));
     }
 }

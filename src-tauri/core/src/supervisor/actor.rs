@@ -34,7 +34,10 @@ const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Submit(Box<Pending>),
+    Submit {
+        pending: Box<Pending>,
+        accepted: oneshot::Sender<Result<(), RunError>>,
+    },
     /// Without a client: the owner's Stop.
     Cancel {
         client: Option<ClientId>,
@@ -47,13 +50,14 @@ pub(super) enum Command {
     },
     Pull {
         language: Language,
+        accepted: oneshot::Sender<Result<(), RunError>>,
         reply: oneshot::Sender<Result<(), RunError>>,
     },
     Owner(owner::Command),
     Shutdown {
         reply: oneshot::Sender<()>,
     },
-    /// A caller went away.
+    /// A run was cancelled.
     Tidy,
 }
 
@@ -185,12 +189,12 @@ impl Actor {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Submit(pending) => self.submit(pending),
+            Command::Submit { pending, accepted } => drop(accepted.send(self.submit(pending))),
             Command::Cancel { client, run, reply } => {
                 let _ = reply.send(self.cancel(client, run));
             }
             Command::Enable { enabled, reply } => self.enable(enabled, reply),
-            Command::Pull { language, reply } => self.pull(language, reply),
+            Command::Pull { language, accepted, reply } => drop(accepted.send(self.pull(language, reply))),
             Command::Owner(command) => self.obey_owner(command),
             Command::Shutdown { reply } => {
                 self.stopping = true;
@@ -201,20 +205,20 @@ impl Actor {
         }
     }
 
-    fn submit(&mut self, pending: Box<Pending>) {
+    fn submit(&mut self, pending: Box<Pending>) -> Result<(), RunError> {
         if let Some(error) = self.refusal(pending.spec.language) {
-            let _ = pending.reply.send(Err(error));
-            return;
+            return Err(error);
         }
         let (run_id, by) = (pending.spec.id, pending.asker());
         match self.queue.push(pending.turn(), pending) {
             Ok(()) => self.tell(Event::RunQueued { run_id, by }),
-            Err(Full { item: pending, waiting, own }) => {
+            Err(Full { waiting, own, .. }) => {
                 let rounds = waiting.div_ceil(self.concurrency).max(1);
                 let retry_after = self.usual.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX));
-                let _ = pending.reply.send(Err(RunError::QueueFull { waiting, own, retry_after }));
+                return Err(RunError::QueueFull { waiting, own, retry_after });
             }
         }
+        Ok(())
     }
 
     fn refusal(&self, language: Language) -> Option<RunError> {
@@ -254,13 +258,13 @@ impl Actor {
         any
     }
 
-    fn pull(&mut self, language: Language, reply: oneshot::Sender<Result<(), RunError>>) {
+    fn pull(&mut self, language: Language, reply: oneshot::Sender<Result<(), RunError>>) -> Result<(), RunError> {
         if let EngineState::Trouble(trouble) = self.health() {
-            let _ = reply.send(Err(RunError::Engine(trouble)));
-            return;
+            return Err(RunError::Engine(trouble));
         }
         self.walls.doubt_missing();
         self.images.ask(self.parts.settings.image(language), reply);
+        Ok(())
     }
 
     /// The engine came, went or changed.

@@ -127,24 +127,28 @@ impl Supervisor {
         (Self { commands, snapshots, events }, task)
     }
 
-    /// Queues the run and waits for what comes of it. Dropping the future cancels the run.
-    /// The outcome is in the history before it is returned.
-    pub async fn run(&self, spec: RunSpec, client: Client, progress: Progress) -> Result<Outcome, RunError> {
-        let cancel = Cancel::default();
-        let _abandon = Abandon { cancel: cancel.clone(), commands: self.commands.clone() };
+    /// Queues the run. `cancel` ends it, whether it waits or runs, and so does dropping the handle.
+    ///
+    /// # Errors
+    ///
+    /// Where the run is not taken on: the capability is off, the engine is in trouble, the queue is full.
+    pub async fn submit(
+        &self,
+        spec: RunSpec,
+        client: Client,
+        progress: Progress,
+        cancel: &Cancel,
+    ) -> Result<RunHandle, RunError> {
+        let cancel = cancel.child();
+        let abandon = Abandon { cancel: cancel.clone(), commands: self.commands.clone() };
         let (reply, answer) = oneshot::channel();
         let asked = Asked { at: Instant::now(), wall_clock: SystemTime::now() };
         let hold = progress.hold.clone();
         let title = title::beside(spec.label.as_deref(), spec.language, &spec.code);
         let spec = Arc::new(spec);
         let pending = Pending { spec, title, client, asked, progress, hold, reply, cancel, retried: false, doubts: 0 };
-        self.send(Command::Submit(Box::new(pending))).await?;
-        answer.await.unwrap_or_else(|_| {
-            // Nobody is left to answer, or whoever was to has failed.
-            let stopped = self.commands.is_closed();
-            let failed = || RunError::Internal("the run ended without an answer".into());
-            Err(if stopped { RunError::ShuttingDown } else { failed() })
-        })
+        self.ask(|accepted| Command::Submit { pending: Box::new(pending), accepted }).await??;
+        Ok(RunHandle { answer, abandon })
     }
 
     /// Ends one of the client's own runs; its caller gets the verdict `cancelled`. False where the client has no such run.
@@ -162,9 +166,16 @@ impl Supervisor {
         let _ = self.ask(|reply| Command::Enable { enabled, reply }).await;
     }
 
-    /// Fetches a language's image ahead of its first run; joins a pull that is under way.
-    pub async fn pull(&self, language: Language) -> Result<(), RunError> {
-        self.ask(|reply| Command::Pull { language, reply }).await?
+    /// Fetches a language's image ahead of its first run; joins a pull that is under way. The pull goes on without its
+    /// handle.
+    ///
+    /// # Errors
+    ///
+    /// Where the engine is in trouble.
+    pub async fn start_pull(&self, language: Language) -> Result<PullHandle, RunError> {
+        let (reply, answer) = oneshot::channel();
+        self.ask(|accepted| Command::Pull { language, accepted, reply }).await??;
+        Ok(PullHandle { answer })
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -197,17 +208,71 @@ impl Supervisor {
     }
 }
 
-/// Cancels a run whose caller no longer waits for it.
+/// A run that was taken on. Dropping it cancels the run.
+#[derive(Debug)]
+pub struct RunHandle {
+    answer: oneshot::Receiver<Result<Outcome, RunError>>,
+    abandon: Abandon,
+}
+
+impl RunHandle {
+    /// What comes of the run. It is in the history before it is returned.
+    ///
+    /// # Errors
+    ///
+    /// Where the program did not run, or was cut off.
+    pub async fn wait(mut self) -> Result<Outcome, RunError> {
+        let answer = tokio::select! {
+            biased;
+            answer = &mut self.answer => answer,
+            () = self.abandon.cancel.cancelled() => {
+                self.abandon.wake();
+                self.answer.await
+            }
+        };
+        answer.unwrap_or_else(|_| {
+            let stopped = self.abandon.commands.is_closed();
+            let failed = || RunError::Internal("the run ended without an answer".into());
+            Err(if stopped { RunError::ShuttingDown } else { failed() })
+        })
+    }
+}
+
+/// A pull that was asked for.
+#[derive(Debug)]
+pub struct PullHandle {
+    answer: oneshot::Receiver<Result<(), RunError>>,
+}
+
+impl PullHandle {
+    /// Returns once the image is here.
+    ///
+    /// # Errors
+    ///
+    /// Where the image could not be fetched.
+    pub async fn wait(self) -> Result<(), RunError> {
+        self.answer.await.unwrap_or(Err(RunError::ShuttingDown))
+    }
+}
+
+/// Cancels a run whose handle is dropped.
+#[derive(Debug)]
 struct Abandon {
     cancel: Cancel,
     commands: mpsc::Sender<Command>,
 }
 
+impl Abandon {
+    /// Has the actor look at cancelled runs that wait. A full channel means that it is awake, and looks anyway.
+    fn wake(&self) {
+        let _ = self.commands.try_send(Command::Tidy);
+    }
+}
+
 impl Drop for Abandon {
     fn drop(&mut self) {
         self.cancel.by(EndedBy::ClientLeft);
-        // A full channel means that the actor is awake; it clears out abandoned runs whenever it schedules.
-        let _ = self.commands.try_send(Command::Tidy);
+        self.wake();
     }
 }
 

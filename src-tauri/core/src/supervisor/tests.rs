@@ -117,8 +117,15 @@ impl Rig {
     fn start_with(&self, client: u64, spec: RunSpec, progress: Progress) -> Started {
         let (id, supervisor) = (spec.id, self.supervisor.clone());
         let client = Client { id: ClientId(client), name: format!("client {client}"), pid: None, program: None };
-        let call = tokio::spawn(async move { supervisor.run(spec, client, progress).await });
+        let call =
+            tokio::spawn(
+                async move { supervisor.submit(spec, client, progress, &Cancel::default()).await?.wait().await },
+            );
         Started { id, call }
+    }
+
+    async fn pull(&self, language: Language) -> Result<(), RunError> {
+        self.supervisor.start_pull(language).await?.wait().await
     }
 
     async fn until(&self, what: impl FnMut(&Snapshot) -> bool) {
@@ -238,6 +245,33 @@ async fn clients_take_turns_and_history_is_written_in_order_of_ending() {
         assert_eq!(run.status().await, Status::Ok);
     }
     assert_eq!(rig.order(), ids);
+}
+
+#[tokio::test]
+async fn a_run_is_taken_on_or_refused_before_anything_comes_of_it() {
+    let rig = Rig::with(Fake::new().with_image(PYTHON), |settings| settings.concurrency = Some(1));
+    let submit = |program: &str, cancel: &Cancel| {
+        let (spec, cancel, supervisor) = (spec(Language::Python, program), cancel.clone(), rig.supervisor.clone());
+        let client = Client { id: ClientId(1), name: "client".into(), pid: None, program: None };
+        async move { supervisor.submit(spec, client, Progress::default(), &cancel).await }
+    };
+    let cancel = Cancel::default();
+    let running = submit("wait gate", &cancel).await.unwrap();
+    rig.running(1).await;
+    let waiting = submit("exit 0", &cancel).await.unwrap();
+    let dropped = submit("exit 0", &cancel).await.unwrap();
+    rig.queued(2).await;
+    drop(dropped);
+    rig.queued(1).await;
+    assert!(!cancel.is_cancelled(), "what a handle cancels is its own run");
+    // One cancel ends the one that runs and the one that waits.
+    cancel.by(EndedBy::Client);
+    for run in [waiting, running] {
+        let outcome = run.wait().await.unwrap();
+        assert_eq!((outcome.status, outcome.ended_by), (Status::Cancelled, EndedBy::Client));
+    }
+    rig.supervisor.set_enabled(false).await;
+    assert_eq!(submit("exit 0", &cancel).await.unwrap_err(), RunError::Off);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use crate::visitors::Visitors;
 struct Idle(watch::Receiver<Snapshot>);
 
 impl Runs for Idle {
-    async fn run(&self, _: RunSpec, _: Client, _: Progress) -> Result<Outcome, RunError> {
+    async fn run(&self, _: RunSpec, _: Client, _: Progress, _: &Cancel) -> Result<Outcome, RunError> {
         std::future::pending().await
     }
 

@@ -51,7 +51,7 @@ async fn a_cancelled_pull_answers_who_waits_and_can_be_asked_for_again() {
     assert_eq!(error, RunError::Image { image: PYTHON.into(), error: PullError::Cancelled });
     rig.until(|snapshot| image_of(snapshot, Language::Python) == ImageState::NotPulled).await;
     rig.fake.script_pull(PYTHON, vec![layer(LayerStep::Complete)]);
-    assert_eq!(rig.supervisor.pull(Language::Python).await, Ok(()));
+    assert_eq!(rig.pull(Language::Python).await, Ok(()));
 }
 
 #[tokio::test]

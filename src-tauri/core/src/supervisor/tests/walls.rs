@@ -96,7 +96,7 @@ async fn a_wall_that_is_missing_in_one_image_stops_no_other() {
     assert_eq!((of(&snapshot, SHELL).wall_missing.as_deref(), of(&snapshot, PYTHON).launcher), (None, None));
     // The owner has mended it, and says so.
     findings.missing.lock().unwrap().clear();
-    rig.supervisor.pull(Language::Python).await.unwrap();
+    rig.pull(Language::Python).await.unwrap();
     assert_eq!(rig.start(1, "exit 0").status().await, Status::Ok);
     assert_eq!(findings.checks(SHELL), 2, "what held was not doubted");
 }
@@ -186,10 +186,10 @@ async fn nothing_is_prepared_behind_missing_walls() {
     findings.missing(GO, "swap is not limited");
     let rig = Rig::checked(Fake::new(), findings.clone(), |settings| settings.enabled = false);
     rig.fake.script_pull(GO, vec![]);
-    assert_eq!(rig.supervisor.pull(Language::Go).await, Err(wall_missing(GO, "swap is not limited")));
+    assert_eq!(rig.pull(Language::Go).await, Err(wall_missing(GO, "swap is not limited")));
     assert_eq!((rig.fake.derived(), findings.checks(GO)), (0, 1));
     findings.missing.lock().unwrap().clear();
-    rig.supervisor.pull(Language::Go).await.unwrap();
+    rig.pull(Language::Go).await.unwrap();
     assert_eq!((rig.fake.derived(), rig.fake.pulls_begun()), (1, 1));
 }
 
