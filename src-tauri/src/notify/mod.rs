@@ -204,7 +204,8 @@ impl Watcher {
             before: Some(Cursor::before(self.begun)),
             limit: 1,
             client: Some(name.clone()),
-            program: program.clone(),
+            // An empty one asks for runs whose program is unknown.
+            program: Some(program.clone().unwrap_or_default()),
             ..HistoryQuery::default()
         };
         let page = self.here.history.list(query).await.inspect_err(|error| warn!(%error, "no look at the history"));

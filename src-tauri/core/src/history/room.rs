@@ -22,6 +22,8 @@ const SLACK: u64 = 256 << 10;
 /// Runs given up at once, and how often that is done for one record: what is given up may leave pages half full.
 const MOST_GIVEN_UP: u32 = 64;
 const ROUNDS: u32 = 3;
+/// The pause between attempts to make the reserve is doubled this often: to about a minute.
+const MOST_DOUBLINGS: u32 = 6;
 /// A record above this gives up nothing for its output: on a full disk its figures are enough.
 const LARGE: u64 = 1 << 20;
 
@@ -172,7 +174,8 @@ impl Worker {
     /// tried.
     pub(super) fn recover_when_due(&mut self) {
         let sound = self.reserved && !self.in_trouble();
-        if !sound && self.last_look.is_none_or(|last| last.elapsed() >= RESERVE_EVERY) {
+        let pause = RESERVE_EVERY * 2_u32.pow(self.reserve_failures.min(MOST_DOUBLINGS));
+        if !sound && self.last_look.is_none_or(|last| last.elapsed() >= pause) {
             self.recover();
         }
     }
@@ -201,13 +204,20 @@ impl Worker {
         }
     }
 
-    fn make_reserve(&self) -> bool {
+    fn make_reserve(&mut self) -> bool {
         if disk::room(&self.path).is_some_and(|room| room < WANTED) {
             return false;
         }
         match self.reserve.make() {
-            Ok(()) => true,
-            Err(error) if is_full(&error) => false,
+            Ok(()) => {
+                self.reserve_failures = 0;
+                true
+            }
+            // A quota, which the free space of the disk does not show. Each attempt writes until it is reached.
+            Err(error) if is_full(&error) => {
+                self.reserve_failures = self.reserve_failures.saturating_add(1);
+                false
+            }
             Err(error) => {
                 tracing::warn!(%error, "no room could be set aside for a full disk");
                 // What keeps this file from being made does not keep runs from being recorded.

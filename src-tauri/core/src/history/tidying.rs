@@ -111,7 +111,10 @@ impl Worker {
                 Some(bytes)
             }
             Err(error) => {
-                tracing::warn!("the history could not be pruned: {error}");
+                // A trouble is told once, elsewhere.
+                if !self.in_trouble() {
+                    tracing::warn!("the history could not be pruned: {error}");
+                }
                 None
             }
         }

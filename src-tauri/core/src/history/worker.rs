@@ -76,6 +76,8 @@ pub(super) struct Worker {
     pub(super) readers: Readers,
     pub(super) reserve: Reserve,
     pub(super) reserved: bool,
+    /// Attempts to make it in a row that met a full disk.
+    pub(super) reserve_failures: u32,
     /// When the reserve and the trouble were looked at last.
     pub(super) last_look: Option<Instant>,
     /// The open database must not grow, since the disk was full.
@@ -127,6 +129,7 @@ impl Worker {
         let mut worker = Self {
             reserve: Reserve::beside(&path),
             reserved: false,
+            reserve_failures: 0,
             last_look: None,
             bounded: false,
             behind: true,
