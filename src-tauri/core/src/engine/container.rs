@@ -33,7 +33,7 @@ pub const FILE_BYTES: i64 = (WORK_MIB as i64) << 20;
 /// Locked memory cannot be reclaimed, and nothing here needs any.
 pub const MEMLOCK_BYTES: i64 = 64 << 10;
 
-/// The config with all its walls. Nothing in it depends on where the engine is: no path of the host is named.
+/// The config with all its walls. It does not depend on where the engine is, because no path of the host is named.
 pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(spec.image.clone()),

@@ -1,11 +1,10 @@
-//! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's protocol
-//! and run programs of a few words, one a line:
+//! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's
+//! protocol and run programs of a few words, one a line:
 //!
-//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `oom`, `die` (no trailer; `die oom`,
-//! `die killed`, `die removed`, `die unrecorded`, `die N`: as the engine tells it),
-//! `open` (the start line says that the launcher can be read), `stay` (it runs on after its trailer and tar),
-//! `early BYTES` (on standard error, ahead of the start line; first line only),
-//! `wait NAME` (until [`Fake::open`] is called with that name).
+//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `oom`, `die` (no trailer; `die
+//! oom`, `die killed`, `die removed`, `die unrecorded`, `die N`: the end as the engine reports it), `open` (the start
+//! line says that the launcher can be read), `stay` (it runs on after its trailer and tar), `early BYTES` (on standard
+//! error, ahead of the start line; first line only), `wait NAME` (until [`Fake::open`] is called with that name).
 
 mod stage;
 
