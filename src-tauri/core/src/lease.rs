@@ -97,6 +97,11 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// Reads the current figures, and remembers the highest.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or the container is gone.
     pub async fn read(&self) -> Result<Usage, EngineError> {
         let usage = self.engine.usage(&self.id).await?;
         // All zero means that it has ended.

@@ -32,6 +32,11 @@ pub enum NameFault {
 }
 
 impl FileName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    ///
+    /// If the name could leave its folder, is empty, too long or too deep, or holds a forbidden character.
     pub fn parse(text: &str) -> Result<Self, NameFault> {
         if text.is_empty() {
             return Err(NameFault::Empty);

@@ -63,10 +63,20 @@ impl Surroundings {
 }
 
 impl Paths {
+    /// The paths of the user who runs this process.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Paths::resolve`].
     pub fn of_user() -> Result<Self, PathsError> {
         Self::resolve(&Surroundings::of_process())
     }
 
+    /// The paths for these surroundings. `home_override` puts all of them under one folder.
+    ///
+    /// # Errors
+    ///
+    /// If there is no home folder, or the override cannot be made absolute.
     pub fn resolve(surroundings: &Surroundings) -> Result<Self, PathsError> {
         if let Some(root) = surroundings.home_override.as_ref().filter(|root| !root.is_empty()) {
             let root = PathBuf::from(root);

@@ -25,6 +25,11 @@ pub const MIN_CPUS: f64 = 0.05;
 const OUT: &str = "out";
 const BOM: char = '\u{feff}';
 
+/// Checks a request against the owner's limits.
+///
+/// # Errors
+///
+/// If a field is invalid or too large. The error names the field.
 pub fn spec(request: RunRequest, owner: &Limits, id: RunId) -> Result<RunSpec, RunError> {
     let RunRequest { language, code, args, files, stdin, limits, overflow, stream: _, label } = request;
     if stdin.len() > MAX_STDIN_BYTES {

@@ -44,6 +44,11 @@ const AT_ONCE: usize = 8;
 /// Connects to an engine at an endpoint.
 #[async_trait]
 pub trait Connector: Send + Sync {
+    /// Connects to the engine.
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot be reached, or cannot be used.
     async fn connect(&self, endpoint: &Endpoint) -> Result<Arc<dyn Engine>, EngineTrouble>;
 }
 

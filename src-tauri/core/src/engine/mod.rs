@@ -68,6 +68,11 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Pulls an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
     fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>>;
 
+    /// Removes an image. Removing a missing one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or refuses.
     async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
 
     /// Makes an image from another one: runs a script in it as root, without a network, and keeps the result. This
