@@ -207,7 +207,7 @@ struct Held {
 }
 
 impl Hold {
-    /// The number of the client process's account; none for the owner.
+    /// The number of the client process's account; `None` for the owner.
     pub fn account(&self) -> Option<u64> {
         self.0.as_ref().map(|held| held.account.0.number)
     }
@@ -246,7 +246,7 @@ impl Hold {
         self.0.as_ref().is_none_or(|held| held.account.may_begin())
     }
 
-    /// One holder at a time may call this.
+    /// Not for concurrent calls on one hold.
     fn set(&self, part: Part, bytes: usize) -> bool {
         let Some(held) = &self.0 else { return true };
         let now = held.part(part).load(SeqCst);
@@ -301,7 +301,7 @@ impl Ledger {
         self.held.fetch_update(SeqCst, SeqCst, room).is_ok()
     }
 
-    /// May go past the bound.
+    /// Adds without checking the bound.
     fn force(&self, bytes: usize) {
         self.held.fetch_add(bytes, SeqCst);
     }

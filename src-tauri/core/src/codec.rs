@@ -1,5 +1,5 @@
-//! Frames: one message a line. Memory is bounded whatever the other side sends; time is bounded even if it sends or
-//! reads nothing. A line too long costs that line only.
+//! Frames: one message a line. Memory is bounded whatever the peer sends. Time is bounded even if the peer sends or
+//! reads nothing. A line that is too long is skipped; the connection goes on.
 
 mod pace;
 
@@ -14,58 +14,58 @@ use crate::budget::{Account, Hold};
 pub use pace::MIN_RATE;
 use pace::Pace;
 
-/// The largest request (5 MB of files and 5 MB of stdin in base64, 1 MB of code) fits. So does every reply: the
-/// settings allow no limits that would make one larger.
+/// Bound on a frame. The largest request fits (5 MB of files and 5 MB of stdin in base64, 1 MB of code). So does every
+/// reply, because the settings allow no limits that would make one larger.
 pub const MAX_FRAME: usize = 16 << 20;
 const READ_AHEAD: usize = 64 << 10;
-/// A line longer than this takes its memory with it: an idle connection must not keep room for the longest it ever read.
-/// A line up to this length needs no room of the budget.
+/// The buffer of a line longer than this is freed after it, because an idle connection must not keep room for the
+/// longest line that it ever read. A line up to this length needs no room in the budget.
 const KEPT: usize = 256 << 10;
-/// Bytes handed on of a line without room. The request's id is mostly among them.
+/// Bytes returned of a line without room. The request's id is usually among them.
 const BEGINNING: usize = 4 << 10;
-/// How long a line waits for room before it is skipped. Its client may block in a write meanwhile.
+/// Bound on a line's wait for room; then it is skipped. The client may block in a write meanwhile.
 pub const ROOM_WAIT: Duration = Duration::from_secs(5);
 
-/// A frame that has begun and makes no progress is given up after this: see [`MIN_RATE`].
+/// A frame that has begun fails if it makes no progress for this long: see [`MIN_RATE`].
 pub const READ_STALL: Duration = Duration::from_secs(30);
-/// A reader that takes nothing for this long is stuck.
+/// A peer that reads nothing for this long is stuck.
 pub const WRITE_STALL: Duration = Duration::from_secs(30);
 const WRITE_PIECE: usize = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// Not blank, without its line end.
+    /// A line that is not blank, without its line end.
     Line(Bytes),
-    /// A line passed the cap. Told once, as soon as it is known; what is left of the line is skipped.
+    /// A line passed the cap. Returned once, as soon as it is known; the rest of the line is skipped.
     TooLong,
     /// A long line got no room in the budget in time. This is its beginning; the rest is skipped.
     NoRoom(Bytes),
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Debug)]
 pub struct Frames<R> {
     reader: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no newline.
+    /// The length of the buffer's beginning that is known to hold no newline.
     scanned: usize,
     skipping: bool,
     ended: bool,
     most: usize,
-    /// Set for a client: its long lines need room, and its lines must make progress.
+    /// Set for a client: its long lines need room in the budget, and its lines must make progress.
     client: Option<Client>,
 }
 
 #[derive(Debug)]
 struct Client {
     account: Account,
-    /// The room of the incoming line, once it is long.
+    /// The budget of the incoming line, once it is long.
     room: Option<Hold>,
-    /// The room of the line that was cut last.
+    /// The budget of the line that was returned last.
     cut: Option<Hold>,
     /// The pace of a line that has begun.
     pace: Option<Pace>,
-    /// The time until which the line may wait for room.
+    /// The end of the line's wait for room.
     room_by: Option<Instant>,
 }
 
@@ -74,19 +74,19 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self::with_cap(reader, MAX_FRAME)
     }
 
-    /// `most` counts the bytes of a line without its newline.
+    /// Reads lines with another cap. `most` counts the bytes of a line without its newline.
     pub fn with_cap(reader: R, most: usize) -> Self {
         Self { reader, buffer: BytesMut::new(), scanned: 0, skipping: false, ended: false, most, client: None }
     }
 
-    /// For a peer that may be slow, or one of many.
+    /// Reads lines from a client, which may be slow and is one of many.
     pub fn of_client(reader: R, account: Account) -> Self {
         let client = Client { account, room: None, cut: None, pace: None, room_by: None };
         Self { client: Some(client), ..Self::new(reader) }
     }
 
-    /// The next frame, or `None` at the end. A last line without a newline is a line.
-    /// Cancel-safe: what was read stays in the buffer.
+    /// The next frame, or `None` at the end. A last line without a newline is a line. Cancel-safe: bytes that were read
+    /// stay in the buffer.
     ///
     /// # Errors
     ///
@@ -113,12 +113,12 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// The budget that the last frame holds. If it is not taken, it is freed when the next frame is asked for.
+    /// The budget that the last frame holds. If it is not taken, the next call of [`Frames::next`] frees it.
     pub fn take_hold(&mut self) -> Option<Hold> {
         self.client.as_mut()?.cut.take()
     }
 
-    /// If a line has become long and there is no room, returns its beginning and skips the rest.
+    /// Waits for room for a line that has become long. Without room, returns its beginning and skips the rest.
     async fn without_room(&mut self) -> Option<Bytes> {
         let client = self.client.as_mut()?;
         if self.skipping || self.buffer.len() < KEPT {
@@ -170,7 +170,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             let line = self.buffer.split_to(self.scanned + at + 1).freeze();
             self.scanned = 0;
             if line.len() > KEPT {
-                // What came behind it is no more than was read at once.
+                // The rest is no longer than one read.
                 self.buffer = BytesMut::from(&self.buffer[..]);
             }
             if std::mem::take(&mut self.skipping) {
@@ -184,7 +184,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             }
         }
         if self.skipping || self.buffer.len() > self.most {
-            // Let go of the memory too, not only of the bytes.
+            // Frees the memory, too, not only the bytes.
             self.buffer = BytesMut::new();
             self.scanned = 0;
             if let Some(client) = &mut self.client {
@@ -203,13 +203,13 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     }
 }
 
-/// Blank lines are nothing. The white space that JSON allows is allowed around a message, which takes in CRLF.
+/// `None` for a blank line. JSON allows white space around a message, so it is trimmed, which covers CRLF.
 fn trimmed(line: Bytes) -> Option<Frame> {
     let text = line.trim_ascii();
     (!text.is_empty()).then(|| Frame::Line(line.slice_ref(text)))
 }
 
-/// Writes all of it, as slowly as the other side reads.
+/// Writes all of it, at the peer's reading speed.
 ///
 /// # Errors
 ///

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::run::{Captured, Overflow};
 
-/// The most bytes of one stream, mostly discarded, before its run ends. Reading them costs the engine and this service
-/// CPU time that counts against no limit of the run.
+/// Bound on the bytes of one stream, most of them discarded, after which the run ends. Reading them costs the engine
+/// and this service CPU time that counts against no limit of the run.
 const MAX_PRODUCED: u64 = 256 << 20;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Collector {
     cap: usize,
     produced: u64,
     head: Vec<u8>,
-    /// The last bytes, once the head is full. Stays empty where overflow kills.
+    /// The last bytes, once the head is full. Stays empty if overflow kills the run.
     tail: VecDeque<u8>,
 }
 
@@ -71,7 +71,7 @@ impl Collector {
     }
 }
 
-/// Holds back the start of a character until the rest of it has come, for output that is passed on while it is written.
+/// Holds back the start of a character until the rest arrives, for output that is passed on while it is written.
 #[derive(Debug, Default)]
 pub struct CharacterGate {
     held: Vec<u8>,
@@ -95,7 +95,7 @@ impl CharacterGate {
     }
 }
 
-/// Length without the first bytes of a character whose others are missing. Bytes that can be no character's are left in.
+/// The length without an incomplete character at the end. Bytes that cannot belong to a character stay in.
 fn whole_characters(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let at = bytes.len() - back;
@@ -111,7 +111,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// How many bytes at the start may be the end of a character that was cut.
+/// The number of bytes at the start that may be the end of a character that was cut.
 fn broken_start(bytes: &[u8]) -> usize {
     bytes.iter().take(3).take_while(|byte| matches!(byte, 0x80..=0xbf)).count()
 }

@@ -1,5 +1,5 @@
-//! How files of ours are written, read and set aside: whole or not at all, bounded, private to the owner.
-//! It knows nothing of what the files mean.
+//! Writes, reads and sets aside Sandtray's own files: whole or not at all, bounded, private to the owner. Knows nothing
+//! of their contents.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,16 +12,16 @@ use serde::Serialize;
 
 use crate::time::to_millis;
 
-/// Set-aside names that may collide within one second.
+/// Bound on attempts at a free name when several files are set aside within one second.
 const MAX_SAME_SECOND: u32 = 100;
 
-/// A file of ours that could not be used. It is kept under another name; nothing overwrites it.
+/// A file of Sandtray's that could not be used. It is kept under another name, and nothing overwrites it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SetAside {
-    /// "settings", "history": what stopped being used.
+    /// "settings" or "history": the data that stopped being used.
     pub what: &'static str,
     pub kept_as: PathBuf,
-    /// Why, as a clause that ends a sentence.
+    /// The reason, as a clause that ends a sentence.
     pub reason: String,
 }
 
@@ -38,6 +38,10 @@ impl fmt::Display for SetAside {
 }
 
 /// Renames `path`, with the companions named by `suffixes`, to `path.damaged-TIME`.
+///
+/// # Errors
+///
+/// If a file cannot be renamed.
 pub fn set_aside(
     what: &'static str,
     path: &Path,
@@ -46,7 +50,7 @@ pub fn set_aside(
     now: SystemTime,
 ) -> io::Result<SetAside> {
     let kept_as = free_name(path, now)?;
-    // Companions first: a leftover write-ahead log beside a new database would be the worse half to lose.
+    // Companions first: a leftover write-ahead log beside a new database would do more harm than a missing one.
     for suffix in suffixes {
         match fs::rename(appended(path, suffix), appended(&kept_as, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -83,7 +87,7 @@ pub fn utc_stamp(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// The date of a day counted from 1970-01-01. Years are counted from March, so that the leap day ends one.
+/// The date of a day counted from 1970-01-01. Years are counted from March, so that the leap day is a year's last.
 fn civil_date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;
@@ -96,9 +100,13 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// `None` where there is no such file. A file longer than `max` is an error and is not read.
+/// Reads a whole file; `None` if there is none.
+///
+/// # Errors
+///
+/// If it is longer than `max`, which is checked before it is read, is not a regular file, or cannot be read.
 pub fn read_bounded(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
-    // Looked at before it is opened: a fifo in its place would never open.
+    // Checked before the file is opened, because opening a fifo would block.
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")),
@@ -114,12 +122,16 @@ pub fn read_bounded(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// After a crash at any point the file holds the old bytes or the new ones, and only the owner may read it.
+/// Replaces a file. After a crash at any point it holds the old bytes or the new ones. Only the owner may read it.
+///
+/// # Errors
+///
+/// If the file cannot be written or renamed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // An owner who keeps settings elsewhere, behind a link, keeps the link.
+    // If the file is a symbolic link, its target is replaced, because the owner may keep settings elsewhere.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Made with mode 0600 from its first moment.
+    // Created with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -127,7 +139,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// The rename itself is on disk only once the folder is.
+/// The rename is on disk only once its folder is synced.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
@@ -138,7 +150,7 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes that are free for us on the disk of this file's folder; `None` where the system does not say.
+/// Free bytes on the disk of this file's folder; `None` if the system does not tell.
 #[cfg(unix)]
 pub fn room(path: &Path) -> Option<u64> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -151,7 +163,11 @@ pub fn room(_path: &Path) -> Option<u64> {
     None
 }
 
-/// Makes a folder that only the owner can enter; one that is there already is closed to others.
+/// Makes a folder that only the owner can enter. An existing folder is closed to others.
+///
+/// # Errors
+///
+/// If the folder cannot be made or closed.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

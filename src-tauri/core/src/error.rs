@@ -1,4 +1,5 @@
-//! Why a run did not happen. A stable code for programs, a plain sentence and the next step for people.
+//! The errors of a run that did not happen or was cut off. Each has a stable code for programs, and a sentence and the
+//! next step for people.
 
 use std::time::Duration;
 
@@ -7,22 +8,24 @@ use thiserror::Error;
 use crate::engine::{EngineTrouble, PullError};
 use crate::run::Interrupted;
 
-/// Our own failing, or the engine's. Of what the program did, only the output of one that was cut off is in here.
+/// A failure of Sandtray or of the engine. A program's own failure is an outcome, so the only output in here is that of
+/// a run that was cut off.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RunError {
     #[error("{message}")]
     Invalid { field: String, message: String },
-    /// For an agent the capability does not exist while it is off.
+    /// While it is off, the capability does not exist for an agent.
     #[error("Running code is turned off.")]
     Off,
     #[error("{0}")]
     Engine(EngineTrouble),
     #[error("The image {image} {}: {error}", no_image(error))]
     Image { image: String, error: PullError },
-    /// `own`: those that wait are all of this client, and it may have no more of them; others are not refused.
+    /// `own`: the client's share is used up, and all the waiting runs counted are its own; other clients are not
+    /// refused.
     #[error("{}", full(*waiting, *own))]
     QueueFull { waiting: usize, own: bool, retry_after: Duration },
-    /// `own`: this client's share is full; others are not refused.
+    /// `own`: this client's share is full; other clients are not refused.
     #[error("{}", no_room(*own))]
     NoRoom { own: bool },
     #[error("Sandtray is shutting down.")]
@@ -30,7 +33,7 @@ pub enum RunError {
     /// The program had started.
     #[error("{0}")]
     Interrupted(Box<Interrupted>),
-    /// Before the program started; each time that one was made.
+    /// Before the program started, and so was its replacement.
     #[error("The container that was made for it was removed before the program started, and so was the next one.")]
     ContainerRemoved,
     /// A sentence, and the next step.
@@ -74,7 +77,7 @@ impl RunError {
         Self::Invalid { field: field.into(), message: message.into() }
     }
 
-    /// Stable; programs act on it.
+    /// A stable code; programs act on it.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "invalid_params",
@@ -89,7 +92,7 @@ impl RunError {
         }
     }
 
-    /// The next step, where there is one.
+    /// The next step, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Invalid { .. } | Self::Internal(_) => None,
@@ -110,7 +113,7 @@ impl RunError {
         }
     }
 
-    /// The bytes of memory that it takes, roughly, where that is worth counting.
+    /// The approximate size in memory, in bytes, if it is worth counting.
     pub fn weight(&self) -> usize {
         match self {
             Self::Interrupted(cut) => cut.weight(),

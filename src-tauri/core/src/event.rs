@@ -1,4 +1,4 @@
-//! What a window or a subscriber sees: one [`Snapshot`] of everything, then an [`Event`] for each change.
+//! The state as windows and subscribers see it: one [`Snapshot`] of everything, then an [`Event`] for each change.
 
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use crate::engine::{EngineState, ImageInfo, PullError};
 use crate::language::Language;
 use crate::run::{CutBy, RunId, Status};
 
-/// Everything at one moment. Published whole after every change; the latest one is always at hand.
+/// The state at one moment. Published whole after every change; a receiver can always read the latest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Snapshot {
     pub enabled: bool,
@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub images: Vec<ImageStatus>,
     pub running: Vec<LiveRun>,
     pub queued: Vec<LiveRun>,
-    /// Containers that wait for a call, over all languages.
+    /// Warm containers, of all languages.
     pub warm: usize,
 }
 
@@ -101,18 +101,18 @@ pub enum Waiting {
     Starting,
 }
 
-/// Who asked for a run.
+/// The client that asked for a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Asker {
-    /// As the client says.
+    /// The name that the client gives.
     pub name: String,
-    /// From the kernel.
+    /// The client's program, from the kernel.
     pub program: Option<String>,
     /// Whether it is the owner, in this process.
     pub own: bool,
 }
 
-/// A change worth telling. Events carry no output and no code.
+/// A change of the state. Events carry no output and no code.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -135,8 +135,8 @@ pub enum Event {
     },
     RunQueued {
         run_id: RunId,
-        /// Who asked for the run. Shown to the owner alone. It is part of the event, since a run may be over before
-        /// anyone looks.
+        /// The client that asked for the run. Shown to the owner alone. It is part of the event, because a run may be
+        /// over before the snapshot is read.
         #[serde(skip)]
         by: Asker,
     },
@@ -152,7 +152,7 @@ pub enum Event {
         run_id: RunId,
         by: CutBy,
     },
-    /// The run did not happen; the code is that of the error.
+    /// The run did not happen; `code` is that of the error.
     RunRefused {
         run_id: RunId,
         code: String,

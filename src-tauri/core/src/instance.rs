@@ -1,4 +1,4 @@
-//! One service per data folder: the lock that says so, and the two ids that its containers carry.
+//! One service per data folder: the lock that ensures it, and the two ids that its containers carry.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -16,17 +16,17 @@ use crate::paths::Paths;
 /// Hex digits of each id.
 const ID_LENGTH: usize = 12;
 
-/// Most bytes of the two small files beside the lock, and of the machine's id.
+/// Bound on the two small files beside the lock, and on the machine's id.
 const MAX_SMALL_FILE: u64 = 64;
 
-/// Where Linux keeps the machine's id, the older place last. Other systems have no such file.
+/// Files in which Linux keeps the machine's id, the older place last. Other systems have no such file.
 const MACHINE_IDS: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/// The right to be the service of a data folder. The system ends it with the process, however that ends.
+/// The lock on a data folder. The system releases it with the process, however that ends.
 #[derive(Debug)]
 pub struct Instance {
     id: InstanceId,
-    // Held, never read: closing it gives the lock up.
+    // Held, never read: closing the file releases the lock.
     _lock: File,
 }
 
@@ -39,7 +39,11 @@ pub enum InstanceError {
 }
 
 impl Instance {
-    /// The folders must exist: see [`Paths::ensure`].
+    /// Takes the lock. The folders must exist: see [`Paths::ensure`].
+    ///
+    /// # Errors
+    ///
+    /// If another service holds the lock, or the files beside it cannot be read or written.
     pub fn acquire(paths: &Paths) -> Result<Self, InstanceError> {
         let lock = lock(paths)?;
         tell_process(paths);
@@ -52,7 +56,7 @@ impl Instance {
         &self.id
     }
 
-    /// The `home` of this data folder's containers, whether or not a service runs there. None before its first start.
+    /// The `home` of this data folder's containers, whether or not a service runs there. `None` before its first start.
     pub fn home_of(paths: &Paths) -> Option<String> {
         let kept = parse_id(&disk::read_bounded(&paths.home_file(), MAX_SMALL_FILE).ok()??)?;
         label(&kept, &paths.data, machine_id().as_deref()).ok()
@@ -69,7 +73,8 @@ fn lock(paths: &Paths) -> Result<File, InstanceError> {
     }
 }
 
-/// The service starts on a full disk too. The old file is then removed, so that it does not name another process.
+/// Writes the process id. The service starts on a full disk too; the old file is then removed, so that it does not name
+/// another process.
 fn tell_process(paths: &Paths) {
     let pid = paths.pid_file();
     if let Err(error) = disk::write_atomically(&pid, std::process::id().to_string().as_bytes()) {
@@ -78,13 +83,14 @@ fn tell_process(paths: &Paths) {
     }
 }
 
-/// A courtesy for the message; the lock alone decides.
+/// The process that holds the lock, for the error message only.
 fn holder(paths: &Paths) -> Option<u32> {
     let bytes = disk::read_bounded(&paths.pid_file(), MAX_SMALL_FILE).ok()??;
     std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
-/// Read under the lock, so two starts cannot each make one. A new id disowns the containers of the old one.
+/// Read under the lock, so that two starts cannot each make one. With a new id, the containers of the old id are no
+/// longer this folder's.
 fn home_id(paths: &Paths) -> Result<String, InstanceError> {
     let path = paths.home_file();
     match disk::read_bounded(&path, MAX_SMALL_FILE) {
@@ -117,7 +123,7 @@ fn label(home_id: &str, folder: &Path, machine_id: Option<&[u8]>) -> io::Result<
     Ok(hash.finalize().iter().take(ID_LENGTH / 2).map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// None if the system has none or does not tell it.
+/// `None` if the system has none, or does not tell it.
 fn machine_id() -> Option<Vec<u8>> {
     MACHINE_IDS.iter().find_map(|path| disk::read_bounded(Path::new(path), MAX_SMALL_FILE).ok()?)
 }
@@ -128,7 +134,7 @@ fn parse_id(bytes: &[u8]) -> Option<String> {
     (text.len() == ID_LENGTH && text.bytes().all(hex)).then(|| text.to_owned())
 }
 
-/// The first twelve digits of a v4 UUID are all random; its version comes thirteenth.
+/// The first twelve digits of a v4 UUID are all random; the version is the thirteenth.
 fn fresh_id() -> String {
     let mut id = Uuid::new_v4().simple().to_string();
     id.truncate(ID_LENGTH);

@@ -1,5 +1,6 @@
-//! Removes containers. Whoever lets go of a container, on whatever path, it ends up here; somebody always awaits its end.
-//! It also knows which containers somebody has, and so can tell in an engine's list those that nobody has any more.
+//! Removes containers, and tracks which ones are in use. Every container that is given up comes here, on whatever path,
+//! and its removal is awaited. The registry of presences tells, in an engine's list, the containers that are no longer
+//! in use.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -14,23 +15,24 @@ use tracing::{debug, warn};
 use crate::engine::{ContainerId, ContainerInfo, Engine, EngineError, InstanceId, container_name};
 use crate::traffic::Traffic;
 
-/// Removals at once on one engine, of those at rest and again of the others, which do not queue behind them. Each costs the engine about 30 ms of a CPU, which the calls that run at the same time would miss.
+/// Concurrent removals per engine and urgency class, so that urgent ones do not queue behind the others. Each removal
+/// costs the engine about 30 ms of CPU, which concurrent calls would miss.
 const WORKERS: usize = 2;
-/// The removal of a container at rest waits for a lull in the calls, at most this long.
+/// Bound on the wait for a lull in the calls, before the removal of a container at rest.
 const LATEST: Duration = Duration::from_millis(500);
-/// So many wait for that at once; each may still hold what its program wrote.
+/// Bound on containers that wait for a lull. Each may still hold what its program wrote.
 const MAX_RESTING: usize = 16;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// The longest pause where a program may still run, which takes a place from others.
+/// Longest retry interval while a program may still run in the container, which takes a place from other runs.
 const OCCUPIED_RETRY: Duration = Duration::from_secs(1);
-/// Then it is nobody's, and the next sweep begins again.
+/// Attempts before the container is left to the next sweep.
 const ATTEMPTS: u32 = 12;
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Janitor {
-    /// Not bounded by itself: one entry for each container that exists, and those are bounded by who makes them.
+    /// Unbounded, but with one entry per container, and the makers of containers bound those.
     jobs: mpsc::UnboundedSender<Job>,
     present: Arc<watch::Sender<Vec<String>>>,
     overstaying: Arc<watch::Sender<usize>>,
@@ -53,12 +55,12 @@ pub enum Leaving {
     /// A program may still run in it.
     Occupied(Overstay),
     /// A launcher that its program cannot read has reported that everything else in it has ended. (Docker ends the
-    /// container's streams with the container, so they prove nothing earlier.)
+    /// container's streams with the container, so the streams prove nothing earlier.)
     AtRest,
 }
 
-/// Counts a container in which a program may still run after its run is over. It counts from [`Overstay::begin`] until
-/// it is dropped. Such a container takes a place of the owner's concurrency.
+/// Drop guard that counts a container in which a program may still run after its run is over. Counts from
+/// [`Overstay::begin`] until it is dropped. Such a container takes a place of the owner's concurrency.
 #[derive(Debug)]
 pub struct Overstay {
     count: Arc<watch::Sender<usize>>,
@@ -85,7 +87,7 @@ impl Drop for Overstay {
     }
 }
 
-/// Somebody has this container: held from before it is made until after it is removed.
+/// Drop guard that marks a container as in use, from before it is made until after it is removed.
 #[derive(Debug)]
 pub struct Presence {
     name: String,
@@ -111,7 +113,8 @@ struct Job {
 }
 
 impl Janitor {
-    /// The task ends when it is cancelled; what is left then is left to the next start's sweep.
+    /// Starts the task that removes containers. After a cancel, the containers that are left wait for the next start's
+    /// sweep.
     pub fn spawn(cancel: CancellationToken) -> (Self, tokio::task::JoinHandle<()>) {
         let (jobs, queue) = mpsc::unbounded_channel();
         let traffic = Traffic::default();
@@ -120,57 +123,61 @@ impl Janitor {
         (Self { jobs, present: Arc::new(watch::Sender::new(Vec::new())), overstaying, traffic }, task)
     }
 
-    /// To be held by whoever makes a container, before the engine is asked for it. `run` is what its label will say.
+    /// Registers a container. Call it before the engine is asked to make the container. `run` is the value of its run
+    /// label.
     pub fn expect(&self, run: impl Display) -> Presence {
         let name = run.to_string();
         self.present.send_modify(|names| names.push(name.clone()));
         Presence { name, present: Arc::clone(&self.present) }
     }
 
-    /// The calls that it makes way for.
+    /// The calls that removals make way for.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// To be held with a container before a program is put into it.
+    /// Makes the guard for an occupied container. Get it before a program is put into the container.
     pub fn overstay(&self) -> Overstay {
         Overstay { count: Arc::clone(&self.overstaying), begun: false }
     }
 
-    /// How many containers have outlived their run, and may still run a program.
+    /// Follows the number of containers that have outlived their run and may still run a program.
     pub fn watch_overstaying(&self) -> watch::Receiver<usize> {
         self.overstaying.subscribe()
     }
 
-    /// Never blocks: it is called when things are dropped.
+    /// Queues a container for removal. Never blocks, because it is called from `Drop`.
     pub fn discard(&self, engine: Arc<dyn Engine>, id: ContainerId, mut leaving: Leaving, presence: Presence) {
         // Counted before the caller goes on, so that no run takes its place in between.
         if let Leaving::Occupied(overstay) = &mut leaving {
             overstay.begin();
         }
-        // A janitor that has stopped leaves it to the next start's sweep.
+        // Fails if the task has stopped; the next start's sweep removes the container.
         let _ = self.jobs.send(Job { engine, id, leaving, _presence: presence });
     }
 
-    /// Returns once nobody has a container any more.
+    /// Waits until no container is in use.
     pub async fn idle(&self) {
-        // It cannot fail: this handle holds the sender.
+        // Cannot fail, because this handle holds the sender.
         let _ = self.present.subscribe().wait_for(Vec::is_empty).await;
     }
 
-    /// Removes the containers of this data folder that nobody has: those of earlier starts, and of this one those whose
-    /// making was never answered, or whose removal was given up. Fails where the engine does not answer; the next sweep
-    /// begins again.
+    /// Removes the containers of this data folder that have no presence: those of earlier starts, and those of this
+    /// start whose creation was never answered or whose removal was given up.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer. The next sweep starts over.
     pub async fn sweep(&self, engine: &Arc<dyn Engine>, instance: &InstanceId) -> Result<(), EngineError> {
         for found in engine.containers().await? {
-            // Looked up only after the engine has answered. Whoever makes a container has said so before the engine heard
-            // of it, so one that is in the list and not in the book is nobody's, or has just been removed.
+            // Looked up only after the engine has answered. A presence is registered before the engine hears of its
+            // container, so a listed container without one is not in use, or has just been removed.
             let taken = || self.present.borrow().iter().any(|name| *name == found.run || *name == found.id.0);
             if taken() || !is_made_by(&found, instance) {
                 continue;
             }
             match inherits_its_labels(engine.as_ref(), &found).await {
-                // Another sweep may have taken it meanwhile.
+                // Another concurrent sweep may have taken it meanwhile.
                 Ok(false) if !taken() => {}
                 Ok(_) => continue,
                 Err(error @ EngineError::Unavailable(_)) => return Err(error),
@@ -181,9 +188,9 @@ impl Janitor {
             }
             let earlier = found.instance != instance.to_string();
             warn!(container = %found.id, earlier, "removing a container that nobody has any more");
-            // By its id: what an earlier start wrote on its labels need not tell one from another.
+            // Named by its id, because the labels of an earlier start need not be unique.
             let presence = self.expect(&found.id);
-            // One that was given up while its program ran takes its place again.
+            // A container that was given up while its program ran takes its place again.
             let leaving = if found.running { Leaving::Occupied(self.overstay()) } else { Leaving::Unused };
             self.discard(Arc::clone(engine), found.id, leaving, presence);
         }
@@ -191,20 +198,20 @@ impl Janitor {
     }
 }
 
-/// Decides by labels and by name. A container that the owner makes from an image of ours may inherit the labels; a
+/// Decides by labels and name. A container that the owner makes from one of our images may inherit the labels. A
 /// container that the owner has renamed is the owner's.
 fn is_made_by(found: &ContainerInfo, instance: &InstanceId) -> bool {
     let home = InstanceId::parse(&found.instance).map(|label| label.home);
     home.as_ref() == Some(&instance.home) && !found.run.is_empty() && found.name == container_name(&found.run)
 }
 
-/// Each container of ours has a run id of its own, so a run id that is also on the image was inherited from it.
+/// Each of our containers has a run id that no other has, so a run id that is also on the image was inherited from it.
 async fn inherits_its_labels(engine: &dyn Engine, found: &ContainerInfo) -> Result<bool, EngineError> {
     Ok(engine.run_label_of_image(&found.image).await?.as_ref() == Some(&found.run))
 }
 
 async fn work(mut queue: mpsc::UnboundedReceiver<Job>, traffic: Traffic, cancel: CancellationToken) {
-    // As many tasks as containers to remove; those of one engine take turns, so that one that hangs holds up no other.
+    // One task per container. The removals of one engine take turns, so that an engine that hangs delays no other.
     let mut removals = JoinSet::new();
     let mut turns: HashMap<(usize, Urgency), Arc<Semaphore>> = HashMap::new();
     let resting = Arc::new(Semaphore::new(MAX_RESTING));
@@ -252,7 +259,7 @@ async fn remove(job: Job, turns: Arc<Semaphore>) {
     };
     let mut pause = FIRST_RETRY;
     for attempt in 1.. {
-        // Held for the request only. It is never closed.
+        // Held for the request only. The semaphore is never closed.
         let turn = turns.acquire().await;
         let removed = engine.remove(&id).await;
         drop(turn);
@@ -268,14 +275,15 @@ async fn remove(job: Job, turns: Arc<Semaphore>) {
             break;
         }
         tokio::time::sleep(pause).await;
-        // Others wait for the place.
+        // Other runs wait for the place.
         pause = (pause * 2).min(if overstay.is_some() { OCCUPIED_RETRY } else { LONGEST_RETRY });
     }
     warn!(container = %id, "could not remove a container; the next sweep tries again");
 }
 
-/// Whether a container that could not be removed goes on taking a place. Not while its engine is away: no run can start
-/// there, and another engine's places are its own. Nor once its program has ended, though the engine cannot remove it.
+/// Whether a container that could not be removed still takes a place. It does not while its engine is away, because no
+/// run can start there and another engine has its own places. It does not once its program has ended either, even if
+/// the engine cannot remove it.
 async fn still_occupied(
     engine: &dyn Engine,
     id: &ContainerId,

@@ -1,4 +1,4 @@
-//! The table of languages. Adding a language is adding a row.
+//! The table of languages: one row for each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,18 +17,18 @@ pub enum Language {
     Rust,
 }
 
-/// What a container of one language needs.
+/// The parts of a container that depend on the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     pub name: &'static str,
     pub title: &'static str,
-    /// What an agent may rely on.
+    /// The version that an agent may rely on.
     pub version: &'static str,
     pub aliases: &'static [&'static str],
     pub default_image: &'static str,
-    /// The program's own file in the working folder.
+    /// The name of the program's file in the working folder.
     pub program: &'static str,
-    /// What is run in the working folder. The program's own arguments follow it.
+    /// The command that runs in the working folder. The program's own arguments follow it.
     pub command: &'static [&'static str],
     /// `PATH` inside the container: where the language's official image keeps its tools.
     pub path: &'static str,
@@ -36,9 +36,10 @@ pub struct Recipe {
     pub tmp_mib: u32,
     /// Whether files in `/tmp` may be executed: a compiled program is.
     pub tmp_exec: bool,
-    /// Whether the command opens its program only once it has started, so that it can be started before there is one.
+    /// Whether the command can be started ahead of its program, because it opens the program only once it has started.
     pub preload: bool,
-    /// What is done once to the image, as root and without a network: the result is an image of Sandtray's own.
+    /// The script that prepares the image once, as root and without a network. The result is an image of Sandtray's
+    /// own.
     pub prepare: Option<&'static str>,
 }
 
@@ -48,10 +49,11 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// is no `go.mod`, one with the compiler's own version is assumed (an older version would forbid newer features). A
 /// `main.go` alone is built by its name, whatever its build constraints say, as `go run` does.
 ///
-/// Without `goindex` the compiler would write an index of a package whose files are older than two seconds into its cache,
-/// which is read-only.
+/// Without `goindex` the compiler would write an index of a package whose files are older than two seconds into its
+/// cache, which is read-only.
 ///
-/// The compiler gets the variables that it needs; the program sees neither them nor what the shell exports of itself.
+/// The compiler gets the variables that it needs. The program sees neither them nor those that the shell exports by
+/// itself.
 const GO: &str = r#"
 c=/opt/sandtray/go-cache; [ -d $c ] || c=/tmp/go-cache
 compiler() {
@@ -73,13 +75,14 @@ fi
 compiler build -o /tmp/program $what || exit
 unset PWD OLDPWD SHLVL; exec /tmp/program "$@""#;
 
-/// The official image has no build cache: without one, each call compiles the standard library for ten seconds. It is used
-/// read-only; what the variables say must be what they say at the call, or the cache is not used.
+/// Builds the standard library into a cache, because the official image has none, and each call would compile it for
+/// ten seconds. The cache is used read-only. The compiler ignores it unless the variables here are the same as at the
+/// call.
 const GO_PREPARE: &str = "\
 mkdir -p /opt/sandtray && env HOME=/tmp GOCACHE=/opt/sandtray/go-cache GOTMPDIR=/tmp GOPATH=/tmp/go GOFLAGS=-trimpath GOPROXY=off \
 GOSUMDB=off GOTELEMETRY=off GOTOOLCHAIN=local CGO_ENABLED=0 go build std && chmod -R a+rX /opt/sandtray && rm -rf /tmp/go";
 
-/// The official image's rustc is a rustup proxy, which looks for its toolchain where RUSTUP_HOME says.
+/// The official image's rustc is a rustup proxy, which looks for its toolchain in RUSTUP_HOME.
 const RUST: &str = "\
 env RUSTUP_HOME=/usr/local/rustup CARGO_HOME=/tmp/cargo rustc --edition 2021 -O -o /tmp/program main.rs || exit
 unset PWD OLDPWD SHLVL; exec /tmp/program \"$@\"";
@@ -91,7 +94,7 @@ const PYTHON: Recipe = Recipe {
     aliases: &["py", "python3"],
     default_image: "python:3.12-slim",
     program: "main.py",
-    // -u: what was printed before a kill is not lost in a buffer, and streams arrive as they are written.
+    // -u: output before a kill is not lost in a buffer, and streams arrive as they are written.
     command: &["python3", "-u", "main.py"],
     path: PATH,
     tmp_mib: 16,
@@ -139,7 +142,7 @@ const GO_RECIPE: Recipe = Recipe {
     program: "main.go",
     command: &["sh", "-c", GO, "main.go"],
     path: "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    // A cold build compiles the standard library into the cache: 41 MB, and its work files beside it.
+    // A cold build compiles the standard library into the cache: 41 MB, with work files beside it.
     tmp_mib: 192,
     tmp_exec: true,
     preload: false,
@@ -179,7 +182,7 @@ impl Language {
         self.recipe().name
     }
 
-    /// The names that a refusal offers.
+    /// The list of names for a refusal.
     pub fn names() -> String {
         Self::ALL.map(Language::name).join(", ")
     }

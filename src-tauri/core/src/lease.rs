@@ -1,5 +1,5 @@
-//! A lease: one fresh, never-used container for one run, then destroyed. Never given back, never reused.
-//! Where it comes from, made on demand or kept warm, is hidden behind [`crate::leases::Leases`].
+//! A lease: one fresh, never-used container for one run, then destroyed. It is never given back or reused.
+//! [`crate::leases::Leases`] hides whether it was made on demand or kept warm.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,17 +14,17 @@ use crate::engine::{Attached, ContainerId, ContainerSpec, Endpoint, Engine, Engi
 use crate::janitor::{Janitor, Leaving, Overstay, Presence};
 use crate::launcher;
 
-/// For an interpreter to start: a hundred times what it takes.
+/// Bound on the start of an interpreter: a hundred times the usual time.
 const PRELOAD_LIMIT: Duration = Duration::from_secs(10);
 
-/// Started and attached; PID 1 waits for its header.
+/// A container that is started and attached. Its PID 1 waits for the header.
 #[derive(Debug)]
 pub struct Lease {
     pub container: Container,
     pub attached: Attached,
 }
 
-/// A container that exists, and is removed when this is dropped.
+/// Drop guard for a container: removes it when dropped.
 #[derive(Debug)]
 pub struct Container {
     engine: Arc<dyn Engine>,
@@ -32,20 +32,19 @@ pub struct Container {
     janitor: Janitor,
     /// Set once a program is in it.
     overstay: Option<Overstay>,
-    /// Taken when it is dropped.
+    /// Taken when the container is given up.
     presence: Option<Presence>,
-    /// What its meters read so far.
+    /// The highest figures that its meters have read.
     seen: Arc<Mutex<Option<Usage>>>,
 }
 
 impl Container {
-    /// To be called before a program is put into it. From here on it counts as occupied until it is gone or comes to
-    /// rest.
+    /// Marks the container as occupied until it is gone or at rest. Call it before a program is put into it.
     pub fn occupy(&mut self) {
         self.overstay = Some(self.janitor.overstay());
     }
 
-    /// All that ran in it has ended, so that its removal may wait for a better moment.
+    /// Gives up a container in which everything has ended, so that its removal may wait for a lull.
     pub fn rest(mut self) {
         self.discard(Leaving::AtRest);
     }
@@ -56,12 +55,12 @@ impl Container {
         }
     }
 
-    /// By which its figures can be read while it is there.
+    /// A reader for the container's figures.
     pub fn meter(&self) -> Meter {
         Meter { engine: Arc::clone(&self.engine), id: self.id.clone(), seen: Arc::clone(&self.seen) }
     }
 
-    /// The most memory, and the CPU time, that its meters have read; `None` where none was read.
+    /// The highest memory and CPU time that its meters have read; `None` if none were read.
     pub fn seen(&self) -> Option<Usage> {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,18 +69,26 @@ impl Container {
         self.engine.endpoint()
     }
 
-    /// How it ended, for when its own last words did not arrive.
+    /// How the container ended, by its engine. For a run without a trailer.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or the container is gone.
     pub async fn exit(&self) -> Result<Exit, EngineError> {
         self.engine.exit(&self.id).await
     }
 
-    /// What the engine recorded of its end, for the same case.
+    /// The engine's record of the container's end, for the same case.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or refuses.
     pub async fn last_events(&self) -> Result<LastEvents, EngineError> {
         self.engine.last_events(&self.id).await
     }
 }
 
-/// Reads what a container uses. Keeps nothing alive: the container goes when its run does.
+/// Reads a container's use of resources. It does not keep the container alive.
 #[derive(Debug, Clone)]
 pub struct Meter {
     engine: Arc<dyn Engine>,
@@ -90,9 +97,14 @@ pub struct Meter {
 }
 
 impl Meter {
+    /// Reads the current figures, and remembers the highest.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or the container is gone.
     pub async fn read(&self) -> Result<Usage, EngineError> {
         let usage = self.engine.usage(&self.id).await?;
-        // All zero: it has ended.
+        // All zero means that it has ended.
         if usage.memory_bytes > 0 {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             let before = seen.map_or((0, Duration::ZERO), |before| (before.memory_bytes, before.cpu));
@@ -109,12 +121,13 @@ impl Drop for Container {
     }
 }
 
-/// In a task of its own: were it dropped between request and answer, nobody would know the container's id.
+/// Makes a container in a separate task: if the future were dropped between request and answer, the container's id
+/// would be lost.
 pub(crate) async fn make(engine: Arc<dyn Engine>, spec: ContainerSpec, janitor: Janitor) -> Result<Lease, EngineError> {
     let presence = janitor.expect(spec.run);
     let making = tokio::spawn(make_whole(engine, spec, janitor, presence));
     making.await.unwrap_or_else(|error| match error.try_into_panic() {
-        // A fault of our own is not to pass for one of the engine's.
+        // A panic of ours must not look like an engine error.
         Ok(panic) => resume_unwind(panic),
         Err(error) => Err(EngineError::Broken { doing: "make a container", message: error.to_string() }),
     })
@@ -131,7 +144,7 @@ async fn make_whole(
     let seen = Arc::default();
     let container = Container { engine: Arc::clone(&engine), id, janitor, overstay: None, presence, seen };
     let attached = match engine.start(&container.id).await {
-        // Each engine has its own words for a container that is just being removed.
+        // Each engine words the refusal for a container under removal differently, so the container is looked up.
         Err(error @ EngineError::Refused { .. }) => {
             let gone = container.exit().await == Err(EngineError::NoContainer);
             return Err(if gone { EngineError::NoContainer } else { error });
@@ -143,7 +156,7 @@ async fn make_whole(
 }
 
 impl Lease {
-    /// Has the interpreter started ahead of the program. False if it does not get as far as waiting for one.
+    /// Starts the interpreter ahead of the program. False if it does not get as far as waiting for one.
     pub(crate) async fn preload(&mut self) -> bool {
         let Attached { input, output } = &mut self.attached;
         let ready = async {

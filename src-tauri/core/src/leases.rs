@@ -1,4 +1,4 @@
-//! Where leases come from: a warm container out of the pool, or one made on demand.
+//! The source of leases: a warm container from the pool, or one made on demand.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ pub struct Leases {
     pub pool: Pool,
 }
 
-/// A lease, and the note that somebody works with it.
+/// A lease, and the guard that counts its call as under way.
 #[derive(Debug)]
 pub struct Taken {
     pub lease: Lease,
-    /// It was made before anybody asked for it, so it may have died in the meantime.
+    /// The container was made ahead of the call, so it may have died in the meantime.
     pub warm: bool,
     pub busy: Busy,
 }
@@ -32,7 +32,11 @@ impl Leases {
         Self { janitor, instance, pool }
     }
 
-    /// A container with the run's own limits, warm where there is one.
+    /// Takes a warm container with the run's own limits, or makes one.
+    ///
+    /// # Errors
+    ///
+    /// If the engine fails to make or start a container.
     pub async fn take(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Taken, EngineError> {
         let (warm, busy) = self.pool.take(engine, image, run.language, &run.limits);
         match warm {
@@ -41,14 +45,19 @@ impl Leases {
         }
     }
 
-    /// A new container. Dropping the future lets go of it too, however far it has come.
+    /// Makes a new container. Dropping the future gives the container up, at any stage.
+    ///
+    /// # Errors
+    ///
+    /// If the engine fails to make or start a container.
     pub async fn make(&self, engine: &Arc<dyn Engine>, image: &ImageInfo, run: &RunSpec) -> Result<Lease, EngineError> {
         let spec = ContainerSpec {
             image: image.id.clone(),
             language: run.language,
             limits: run.limits,
             instance: self.instance.clone(),
-            // One of its own: a run may need a second container while the engine still removes the first, and its name.
+            // A new id, because a run may need a second container while the engine still removes the first one and its
+            // name.
             run: RunId::generate(),
         };
         make(Arc::clone(engine), spec, self.janitor.clone()).await

@@ -1,7 +1,7 @@
-//! The product, without a desktop: an agent's request in, a fresh container, an honest outcome out.
+//! Sandtray without a desktop: takes an agent's request, runs it in a fresh container, and returns an honest outcome.
 //!
-//! Dependencies point one way:
-//! `run, name, language, error <- policy, queue, collector, launcher, engine, event <- executor, history <- supervisor <- ipc`.
+//! Dependencies point one way: `run, name, language, error <- policy, queue, collector, launcher, engine, event <-
+//! executor, history <- supervisor <- ipc`.
 
 pub mod budget;
 pub mod codec;

@@ -1,4 +1,4 @@
-//! File names that cross the wall, in either direction: relative paths of plain components.
+//! Names of files that go into or come out of a container: relative paths of plain components.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub const MAX_DEPTH: usize = 16;
 #[serde(transparent)]
 pub struct FileName(String);
 
-/// Why a name was refused.
+/// The reason why a name was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameFault {
     #[error("is empty")]
@@ -32,6 +32,11 @@ pub enum NameFault {
 }
 
 impl FileName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    ///
+    /// If the name could leave its folder, is empty, too long or too deep, or holds a forbidden character.
     pub fn parse(text: &str) -> Result<Self, NameFault> {
         if text.is_empty() {
             return Err(NameFault::Empty);

@@ -1,4 +1,5 @@
-//! The owner's hand on a running service: the switch and the settings, saved first and then in force, without a restart.
+//! The owner's changes to a running service: the switch and the settings. They are saved first, then take effect
+//! without a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ pub struct Owner {
     health: HealthHandle,
     file: PathBuf,
     settings: Arc<watch::Sender<Settings>>,
-    /// Held from the file to the last part that is told, so that what is in force is what was saved last.
+    /// Locked from the write of the file until every part has the settings, so that the settings in force are those
+    /// saved last.
     turn: Arc<Mutex<()>>,
 }
 
@@ -41,7 +43,11 @@ impl Owner {
         self.settings.subscribe()
     }
 
-    /// All of it or nothing: settings out of their bounds, or a file that cannot be written, change nothing.
+    /// Applies settings, all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of its bounds, or the file cannot be written. Nothing is changed then.
     pub async fn apply(&self, settings: Settings) -> Result<Settings, SettingsError> {
         let _turn = self.turn.lock().await;
         self.save(&settings).await?;
@@ -61,8 +67,12 @@ impl Owner {
         Ok(settings)
     }
 
-    /// Off returns once no container is left. A switch that cannot be saved is turned all the same, and the failure told:
-    /// turning off must never depend on a disk.
+    /// Turns the switch. Off returns once no container is left. The switch is turned even if it cannot be saved,
+    /// because turning off must never depend on a disk.
+    ///
+    /// # Errors
+    ///
+    /// If the switch cannot be saved; it is turned all the same.
     pub async fn set_enabled(&self, enabled: bool) -> Result<(), SettingsError> {
         let _turn = self.turn.lock().await;
         let settings = Settings { enabled, ..self.settings() };

@@ -1,4 +1,4 @@
-//! Where things lie: settings, history, the socket, the lock. Nothing here reads or writes what lies there.
+//! The paths of settings, history, the socket and the lock. Nothing here reads or writes those files.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,19 +10,19 @@ use thiserror::Error;
 
 use crate::disk;
 
-/// Puts everything under one folder: for tests, and for a copy on a stick.
+/// Puts everything under one folder: for tests, and for a portable copy.
 pub const HOME_VARIABLE: &str = "SANDTRAY_HOME";
 
-/// The longest path that fits in a `sockaddr_un` with the NUL that ends it.
+/// Bound on a socket path: it fits in a `sockaddr_un` with the NUL that ends it.
 const MAX_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// What the owner may want to edit or copy.
+    /// Files that the owner may want to edit or copy.
     pub config: PathBuf,
-    /// What Sandtray keeps.
+    /// Files that Sandtray keeps.
     pub data: PathBuf,
-    /// What lives only while the service does.
+    /// Files that live only while the service runs.
     pub runtime: PathBuf,
 }
 
@@ -39,7 +39,7 @@ pub enum PathsError {
     Folder { path: PathBuf, source: io::Error },
 }
 
-/// What the surroundings say; passed in, so that tests need no environment.
+/// The environment as far as it matters. Passed in, so that tests need none.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// The value of [`HOME_VARIABLE`].
@@ -63,10 +63,20 @@ impl Surroundings {
 }
 
 impl Paths {
+    /// The paths of the user who runs this process.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Paths::resolve`].
     pub fn of_user() -> Result<Self, PathsError> {
         Self::resolve(&Surroundings::of_process())
     }
 
+    /// The paths for these surroundings. `home_override` puts all of them under one folder.
+    ///
+    /// # Errors
+    ///
+    /// If there is no home folder, or the override cannot be made absolute.
     pub fn resolve(surroundings: &Surroundings) -> Result<Self, PathsError> {
         if let Some(root) = surroundings.home_override.as_ref().filter(|root| !root.is_empty()) {
             let root = PathBuf::from(root);
@@ -78,7 +88,7 @@ impl Paths {
             return Err(PathsError::NoHome);
         };
         let runtime = match &surroundings.runtime_dir {
-            // Where it is set but missing (after `su`, say) nobody but root can make it.
+            // If it is set but missing (after `su`, for example), only root can make it.
             Some(folder) if Path::new(folder).is_absolute() && Path::new(folder).is_dir() => {
                 Path::new(folder).join("sandtray")
             }
@@ -87,7 +97,7 @@ impl Paths {
         Ok(Self { config: config.clone(), data: data.clone(), runtime })
     }
 
-    /// Everything under one folder.
+    /// All paths under one folder.
     pub fn under(root: &Path) -> Self {
         Self { config: root.join("config"), data: root.join("data"), runtime: root.join("run") }
     }
@@ -100,22 +110,23 @@ impl Paths {
         self.data.join("history.sqlite")
     }
 
-    /// Which images the app has fetched.
+    /// The record of images that the app has pulled.
     pub fn fetched_file(&self) -> PathBuf {
         self.data.join("fetched.json")
     }
 
-    /// Held for life by the one service of this data folder.
+    /// Locked by the one service of this data folder, as long as it runs.
     pub fn lock_file(&self) -> PathBuf {
         self.data.join("service.lock")
     }
 
-    /// The process that holds the lock. A file of its own: Windows lets nobody read a locked one.
+    /// The id of the process that holds the lock. A separate file, because Windows does not allow a locked one to be
+    /// read.
     pub fn pid_file(&self) -> PathBuf {
         self.data.join("service.pid")
     }
 
-    /// There once the owner was told that the service goes on when the app's window is closed.
+    /// Exists once the owner was told that the service goes on when the app's window is closed.
     pub fn told_of_closing_file(&self) -> PathBuf {
         self.data.join("told-of-closing")
     }
@@ -125,12 +136,20 @@ impl Paths {
         self.data.join("home-id")
     }
 
-    /// Where agents connect: a socket, or on Windows the name of a pipe.
+    /// The address for agents: a socket, or on Windows the name of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// If the path is too long for a socket.
     pub fn socket_file(&self) -> Result<PathBuf, PathsError> {
         self.local_socket("agent", "")
     }
 
-    /// Where a second start of the app finds the first.
+    /// The address at which a second start of the app finds the first.
+    ///
+    /// # Errors
+    ///
+    /// If the path is too long for a socket.
     pub fn app_socket_file(&self) -> Result<PathBuf, PathsError> {
         self.local_socket("app", "-app")
     }
@@ -147,7 +166,11 @@ impl Paths {
         Ok(path)
     }
 
-    /// Makes the folders, each closed to everybody but the owner.
+    /// Makes the folders, and closes each to everyone but the owner.
+    ///
+    /// # Errors
+    ///
+    /// If a folder cannot be made or closed.
     pub fn ensure(&self) -> Result<(), PathsError> {
         for folder in [&self.config, &self.data, &self.runtime] {
             disk::private_folder(folder).map_err(|source| PathsError::Folder { path: folder.clone(), source })?;
@@ -155,7 +178,7 @@ impl Paths {
         Ok(())
     }
 
-    /// All pipes share one namespace, so the name carries a hash of the folder that owns it.
+    /// The name of a pipe. All pipes share one namespace, so it carries a hash of the folder that owns it.
     fn pipe_name(&self, suffix: &str) -> PathBuf {
         use sha2::{Digest, Sha256};
         let hash = Sha256::digest(self.runtime.as_os_str().as_encoded_bytes());

@@ -1,5 +1,5 @@
-//! What a call may ask for: a decoded request and the owner's limits make a [`RunSpec`], or a refusal that names the field.
-//! Pure. Later stages accept nothing else, so what is checked here is checked once.
+//! Checks a call: a decoded request and the owner's limits make a [`RunSpec`], or a refusal that names the field. Pure.
+//! Later stages accept only a [`RunSpec`], so each check is done once.
 
 use std::collections::HashSet;
 
@@ -16,15 +16,20 @@ use crate::run::{
 
 pub const MAX_LABEL_CHARS: usize = 200;
 
-/// Below these an engine sets no limit at all, or cannot start a container.
+/// Below these, an engine sets no limit at all, or cannot start a container.
 pub const MIN_SECONDS: f64 = 0.1;
 pub const MIN_MEMORY_MB: f64 = 32.0;
 pub const MIN_CPUS: f64 = 0.05;
 
-/// Where the program's results go: made by the launcher, so nothing may be placed there.
+/// The folder of the program's results. The launcher makes it, so no input may be placed there.
 const OUT: &str = "out";
 const BOM: char = '\u{feff}';
 
+/// Checks a request against the owner's limits.
+///
+/// # Errors
+///
+/// If a field is invalid or too large. The error names the field.
 pub fn spec(request: RunRequest, owner: &Limits, id: RunId) -> Result<RunSpec, RunError> {
     let RunRequest { language, code, args, files, stdin, limits, overflow, stream: _, label } = request;
     if stdin.len() > MAX_STDIN_BYTES {
@@ -43,12 +48,12 @@ pub fn spec(request: RunRequest, owner: &Limits, id: RunId) -> Result<RunSpec, R
     })
 }
 
-/// An empty program is a program: `python3 -c ''` exits with 0 everywhere.
+/// An empty program is valid: `python3 -c ''` exits with 0 everywhere.
 fn program(language: Language, code: String) -> Result<Bytes, RunError> {
     if code.len() > MAX_CODE_BYTES {
         return Err(too_large("code", code.len() as u64, MAX_CODE_BYTES as u64));
     }
-    // Node takes a byte order mark before a shebang for a syntax error, and a shell for a part of the first word.
+    // A byte order mark before a shebang is a syntax error for Node, and part of the first word for a shell.
     let code = code.strip_prefix(BOM).map_or(code.as_str(), |rest| rest);
     Ok(match language {
         // dash reads `set -eu\r` as an option `\r`.
@@ -111,12 +116,12 @@ fn named(language: Language, file: GivenFile) -> Result<InputFile, RunError> {
     Ok(InputFile { name, bytes: file.bytes })
 }
 
-/// A request lowers the owner's limits. One that asks for more gets what there is, and is told so in its reply.
+/// A request lowers the owner's limits. A request for more gets the owner's limit, and its reply says so.
 fn lower(given: GivenLimits, owner: &Limits) -> Result<Limits, RunError> {
     let seconds = at_least("limits.seconds", given.seconds, MIN_SECONDS)?;
     let memory_mb = at_least("limits.memory_mb", given.memory_mb, MIN_MEMORY_MB)?;
     let cpus = at_least("limits.cpus", given.cpus, MIN_CPUS)?;
-    // A float beyond the integer's range becomes its greatest value, and the owner's limit is less.
+    // A float beyond the integer's range becomes the greatest integer, and the owner's limit is lower.
     Ok(Limits {
         millis: seconds.map_or(owner.millis, |s| owner.millis.min((s * 1000.0).round() as u64)),
         memory_bytes: memory_mb

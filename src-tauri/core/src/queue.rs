@@ -1,21 +1,23 @@
-//! A bounded queue that is fair between clients. They take turns, whatever the number of runs each has waiting. None
-//! has more waiting than its own share, and the others keep none out. The caller decides what a client is. Pure.
+//! A bounded queue that is fair between clients. Clients take turns, whatever the number of runs that each has waiting.
+//! A client cannot have more waiting than its own share, nor keep the others out. The caller defines what a client is.
+//! Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// Past the bound for all, this many more may wait, one for each client with nothing else waiting. There are no more
-/// clients than connections.
+/// Past the bound for all, this many more items may wait, one for each client without other waiting items. There are no
+/// more clients than connections.
 pub const FIRSTS: usize = 64;
 
-/// How many items may wait.
+/// Bounds on waiting items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
     pub all: usize,
     pub per_client: usize,
 }
 
-/// An item that found no place, and how many waited already: of its own client where that client's share is used up.
+/// An item that was refused, and the number of items waiting already: those of its own client if that client's share is
+/// used up.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full<T> {
     pub item: T,
@@ -28,7 +30,7 @@ pub struct Full<T> {
 pub struct FairQueue<K, T> {
     caps: Caps,
     len: usize,
-    /// Clients with something waiting; the one at the front is next.
+    /// Clients with waiting items; the front one is next.
     turns: VecDeque<K>,
     waiting: HashMap<K, VecDeque<T>>,
 }
@@ -38,7 +40,7 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         Self { caps, len: 0, turns: VecDeque::new(), waiting: HashMap::new() }
     }
 
-    /// What waits already stays, even where it is more.
+    /// Sets the bounds. Items that wait already stay, even past them.
     pub fn set_caps(&mut self, caps: Caps) {
         self.caps = caps;
     }
@@ -51,8 +53,12 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         self.len == 0
     }
 
+    /// Queues an item.
+    ///
+    /// # Errors
+    ///
     /// Returns the item if its client's share is full, or the queue is. A full queue refuses only clients that have
-    /// something waiting.
+    /// items waiting.
     pub fn push(&mut self, client: K, item: T) -> Result<(), Full<T>> {
         let own = self.waiting.get(&client).map_or(0, VecDeque::len);
         if own >= self.caps.per_client {
@@ -66,12 +72,12 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         Ok(())
     }
 
-    /// For an item that was popped and could not be served after all: ahead of its client's others, whatever the caps.
+    /// Puts back an item that was popped but could not be served: ahead of its client's others, whatever the bounds.
     pub fn put_back(&mut self, client: K, item: T) {
         self.queue_of(client).push_front(item);
     }
 
-    /// The next item that is ready, of the client whose turn it is. A client none of whose items is ready keeps its turn.
+    /// The next item that is ready, of the client whose turn it is. A client without a ready item keeps its turn.
     pub fn pop_where(&mut self, ready: impl Fn(&T) -> bool) -> Option<T> {
         let turn = self.turns.iter().position(|client| self.waiting[client].iter().any(&ready))?;
         let client = self.turns.remove(turn)?;
@@ -86,7 +92,7 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         Some(item)
     }
 
-    /// Takes out every item that matches, in no particular order.
+    /// Removes and returns every item that matches, in no particular order.
     pub fn take_where(&mut self, mut matches: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         for queue in self.waiting.values_mut() {
@@ -101,12 +107,12 @@ impl<K: Copy + Eq + Hash, T> FairQueue<K, T> {
         taken
     }
 
-    /// In no particular order.
+    /// The items in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.turns.iter().flat_map(|client| &self.waiting[client])
     }
 
-    /// In the order in which they are served, if all are ready.
+    /// The items in the order in which they are served, if all are ready.
     pub fn in_turn(&self) -> Vec<&T> {
         let mut clients: Vec<_> = self.turns.iter().map(|client| self.waiting[client].iter()).collect();
         let mut all = Vec::with_capacity(self.len);
@@ -196,7 +202,7 @@ mod tests {
         assert_eq!(queue.push(A, "a3"), Err(Full { item: "a3", waiting: 2, own: true }));
         queue.push(B, "b1").unwrap();
         queue.push(B, "b2").unwrap();
-        // What leaves makes room for its own client.
+        // An item that leaves makes room for its own client.
         assert_eq!(queue.pop_where(|_| true), Some("a1"));
         assert_eq!(queue.push(B, "b3"), Err(Full { item: "b3", waiting: 2, own: true }));
         queue.push(A, "a3").unwrap();

@@ -26,11 +26,11 @@ impl Recorder for HistoryRecorder {
     async fn record(&self, record: Record<'_>) -> bool {
         let keep = self.settings.borrow().history.keep;
         let Record { spec, client, asked, result } = record;
-        // It did not run, and that it could not be recorded is why.
+        // The run was refused because it could not be recorded.
         if let Err(RunError::History { .. }) = result {
             return false;
         }
-        // A full disk must not keep an agent from its result; the history tells the owner.
+        // A full disk must not keep an agent from its result; the history reports the failure to the owner.
         self.history.record(RunRecord::of(spec, client, asked, result, keep)).await.is_ok()
     }
 }

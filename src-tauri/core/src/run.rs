@@ -1,4 +1,4 @@
-//! The vocabulary of a run. No I/O, no engine, no wire format: what a run is, whoever asks for it and wherever it runs.
+//! The types of a run: what it is, independent of the caller and the engine. No I/O, no engine, no wire format.
 
 mod end;
 
@@ -18,16 +18,16 @@ use crate::name::FileName;
 
 pub use end::{Cancel, CutBy, EndedBy, INTERRUPTED, Interrupted};
 
-/// What one call may bring, whatever its owner allows.
+/// Bounds on one call, whatever the owner allows.
 pub const MAX_CODE_BYTES: usize = 1 << 20;
 pub const MAX_STDIN_BYTES: usize = 5 << 20;
 pub const MAX_ARGS: usize = 64;
 /// Of all arguments together: PID 1 reads them byte by byte.
 pub const MAX_ARGS_BYTES: usize = 8 << 10;
-/// Each way, so that one run's output can be the next one's input.
+/// In each direction, so that one run's output can be the next one's input.
 pub const MAX_FILES: usize = 256;
 
-/// One call of `code.run`. Ids sort by the time they were made.
+/// The id of one call of `code.run`. Ids sort by the time they were made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(#[serde(with = "uuid::serde::simple")] Uuid);
@@ -96,13 +96,13 @@ impl ClientId {
         Self(Self::FIRST_OF_OWNER - COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Decides by the id, and not by a name that any client may use.
+    /// Decided by the id, not by a name that any client may use.
     pub fn is_of_owner(self) -> bool {
         self.0 > Self::FIRST_OF_OWNER / 2
     }
 }
 
-/// Who asked. `name` is the client's own word; `pid` and `program` come from the kernel.
+/// The client that asked for a run. `name` is what the client says; `pid` and `program` come from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     pub id: ClientId,
@@ -140,7 +140,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The lower of the two, one by one.
+    /// The lower value of each limit.
     pub fn at_most(self, other: &Limits) -> Limits {
         Limits {
             millis: self.millis.min(other.millis),
@@ -164,7 +164,7 @@ pub struct InputFile {
     pub bytes: Bytes,
 }
 
-/// A request that passed [`crate::policy`]: the only form that later stages accept.
+/// A request that passed [`crate::policy`]. Later stages accept only this form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSpec {
     pub id: RunId,
@@ -181,7 +181,7 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Bytes that its caller sent.
+    /// The bytes that its caller sent.
     pub fn weight(&self) -> usize {
         let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
         let args: usize = self.args.iter().map(String::len).sum();
@@ -243,12 +243,12 @@ pub enum Stream {
     Stderr,
 }
 
-/// What was kept of a stream, and how much of it there was.
+/// The kept part of a stream, and the stream's length.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
-    /// At most the cap, plus the one line that counts what truncation left out.
+    /// At most the cap, plus the line that counts the bytes left out by truncation.
     pub bytes: Bytes,
-    /// As produced, before the cap.
+    /// The length of the stream before the cap, in bytes.
     pub produced: u64,
 }
 
@@ -289,38 +289,38 @@ pub enum SkipReason {
     NotRead,
 }
 
-/// What came of a run. A program that fails is an outcome; our own failing is a [`crate::error::RunError`].
+/// The result of a run. A program that fails is an outcome; a failure of Sandtray is a [`crate::error::RunError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub status: Status,
     pub ended_by: EndedBy,
-    /// 128 + signal where a signal ended the program; 137 where Sandtray killed it.
+    /// 128 + signal if a signal ended the program; 137 if Sandtray killed it.
     pub exit_code: i32,
     pub stdout: Captured,
     pub stderr: Captured,
     pub files: Vec<OutputFile>,
     pub skipped_files: Vec<SkippedFile>,
-    /// Top-level names that the program wrote beside itself, not returned.
+    /// Top-level names that the program wrote beside itself. They are not returned.
     pub left_behind: Vec<String>,
     /// Wall time of the program itself.
     pub wall: Duration,
-    /// Waiting for a place, an image and a container.
+    /// The wait for a place, an image and a container.
     pub queued: Duration,
-    /// Peak of the whole container. Where it ended before it could say: as last seen from outside, if its figures were
-    /// read while it ran.
+    /// Peak of the whole container. If the container ended without a trailer: as last read from outside, if its figures
+    /// were read while it ran.
     pub memory_bytes: Option<u64>,
     pub cpu: Option<Duration>,
-    /// How many processes the kernel killed for want of memory, whatever became of the program.
+    /// The number of processes that the kernel killed for lack of memory, however the program ended.
     pub oom_kills: u32,
-    /// The image that ran: `name@digest` where the digest is known.
+    /// The image that ran: `name@digest` if the digest is known.
     pub image: String,
     pub limits: Limits,
-    /// Whether the history has it.
+    /// Whether the run is in the history.
     pub recorded: bool,
 }
 
 impl Outcome {
-    /// The bytes of memory that it takes, roughly.
+    /// The approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
         let files = self.files.iter().map(|file| file.bytes.len() + file.name.as_str().len());
         let names = self.skipped_files.iter().map(|file| &file.name).chain(&self.left_behind).map(String::len);
@@ -328,7 +328,7 @@ impl Outcome {
     }
 }
 
-/// Bytes of each stream that a slow receiver was not given, and has not been told of yet.
+/// Bytes of each stream that a slow receiver did not get and has not been told of yet.
 #[derive(Debug, Clone, Default)]
 pub struct Missed(Arc<[AtomicU64; 2]>);
 
@@ -337,7 +337,7 @@ impl Missed {
         self.of(stream).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whoever takes the count tells of it.
+    /// Returns the count and resets it. The caller reports it.
     pub fn take(&self, stream: Stream) -> u64 {
         self.of(stream).swap(0, Ordering::Relaxed)
     }
@@ -350,12 +350,12 @@ impl Missed {
     }
 }
 
-/// A piece of output while the program runs. Text that is cut in the middle of a character is held back until it is whole.
+/// A piece of output while the program runs. A character that is cut in the middle is held back until it is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputChunk {
     pub stream: Stream,
     pub bytes: Bytes,
-    /// Bytes of this stream that the receiver was too slow to be given, just before this piece.
+    /// Bytes of this stream that the receiver was too slow to get, just before this piece.
     pub missed: u64,
 }
 

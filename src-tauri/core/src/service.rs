@@ -1,5 +1,5 @@
-//! The whole product in one piece: settings, history, engine, supervisor and the local socket, started in the right order
-//! and stopped in the other. The app and `sandtray serve` are both this and nothing else.
+//! The whole service: settings, history, engine, supervisor and the local socket, started in order and stopped in the
+//! reverse order. The app and `sandtray serve` both run this.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::wall_check::Probe;
 #[derive(Debug)]
 pub struct Options {
     pub paths: Paths,
-    /// Turns the capability on for this start, whatever the settings say; they are not changed.
+    /// Turns the capability on for this start, whatever the settings say. The settings are not changed.
     pub enable: bool,
-    /// Instead of the socket's usual place.
+    /// Replaces the socket's usual place.
     pub socket: Option<PathBuf>,
 }
 
@@ -44,13 +44,13 @@ pub struct Service {
     pub owner: Owner,
     pub visitors: Visitors,
     pub socket: PathBuf,
-    /// What the owner should read: files that were set aside.
+    /// Messages for the owner about files that were set aside.
     pub notices: Vec<String>,
     serving: Serving,
     actor: JoinHandle<()>,
     background: Vec<JoinHandle<()>>,
     cancel: CancellationToken,
-    // Given up last: until then nobody else may use the data folder.
+    // Released last: until then no other service may use the data folder.
     _instance: Instance,
 }
 
@@ -68,16 +68,22 @@ pub enum StartError {
     Bind(#[from] BindError),
 }
 
-/// Must be called inside a tokio runtime. Returns when agents can connect; the engine is still being looked for then.
+/// Starts the service. Call it inside a tokio runtime. Returns once agents can connect; the search for an engine goes
+/// on in the background.
+///
+/// # Errors
+///
+/// If the folders cannot be made, another service holds the data folder, or the settings, the history or the socket
+/// cannot be opened.
 pub async fn start(options: Options) -> Result<Service, StartError> {
     let Options { paths, enable, socket } = options;
     paths.ensure()?;
     let instance = Instance::acquire(&paths)?;
     let loaded = Settings::load(&paths.settings_file())?;
     let mut settings = loaded.settings;
-    // Before the override, which is not to be saved with the owner's next change.
+    // Taken before the override, which must not be saved with the owner's next change.
     let (in_force, settings_watch) = watch::channel(settings.clone());
-    // Nobody has said what the limits are where the file that says so cannot be read.
+    // If the settings file cannot be read, the owner's limits are unknown, so the capability stays off.
     settings.enabled = (settings.enabled || enable) && loaded.set_aside.is_none();
     let opened = History::open(&paths.history_file(), settings.history.clone()).await?;
     let listener = Listener::bind(&socket.map_or_else(|| paths.socket_file(), Ok)?)?;
@@ -134,19 +140,20 @@ pub async fn start(options: Options) -> Result<Service, StartError> {
     })
 }
 
-/// Of one batch. As many as a client may have waiting, even while an image is fetched and nothing starts.
+/// The concurrent runs of one batch: no more than a client may have waiting, because nothing may start while an image
+/// is pulled.
 fn at_once(settings: &Settings) -> usize {
     supervisor::concurrency(settings).min(settings.per_client as usize).min(settings.queue as usize).max(1)
 }
 
 impl Service {
-    /// Refuses what is new, ends what runs, tells the callers, and leaves no container behind where the engine lets it.
+    /// Refuses new runs, ends live ones, answers the callers, and leaves no container behind if the engine answers.
     pub async fn shutdown(self) {
         let Self { supervisor, history, serving, actor, background, cancel, .. } = self;
         tokio::join!(supervisor.shutdown(), serving.stop());
         drop(supervisor);
         cancel.cancel();
-        // It ends by itself unless the engine hangs; what it leaves is swept at the next start.
+        // It ends by itself unless the engine hangs. The next start sweeps the containers that it leaves.
         actor.abort();
         for task in background.into_iter().chain([actor]) {
             if let Err(failure) = task.await

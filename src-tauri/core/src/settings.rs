@@ -123,7 +123,7 @@ impl Default for HistorySettings {
     }
 }
 
-/// Whether the name of an image includes the digest of its version.
+/// Whether an image name includes the digest of its version.
 pub fn is_pinned(image: &str) -> bool {
     image.contains('@')
 }
@@ -133,7 +133,7 @@ fn unpinned(image: &str) -> &str {
 }
 
 impl Settings {
-    /// The owner's limits, which a request may lower and never raise.
+    /// The owner's limits. A request may lower them, but not raise them.
     pub fn limits(&self) -> Limits {
         let limits = &self.limits;
         Limits {
@@ -150,13 +150,13 @@ impl Settings {
         self.images.get(&language).map_or(language.recipe().default_image, String::as_str)
     }
 
-    /// Keeps to this version, whatever its tag comes to mean. `digest` is that of its manifest: `sha256:...`.
+    /// Pins the image to a version, whatever its tag comes to mean. `digest` is that of the manifest: `sha256:...`.
     pub fn pin(&mut self, language: Language, digest: &str) {
         let pinned = format!("{}@{digest}", unpinned(self.image(language)));
         self.images.insert(language, pinned);
     }
 
-    /// Goes by the tag again.
+    /// Removes the pin, so that the image follows its tag again.
     pub fn unpin(&mut self, language: Language) {
         let name = unpinned(self.image(language)).to_owned();
         if name == language.recipe().default_image {

@@ -1,5 +1,5 @@
-//! What a live run has printed lately, for the owner who looks at it. The run writes into a bounded ring and never waits;
-//! any number of onlookers read from it at their own pace, and are told what they missed.
+//! The live output buffer of a run, for the owner. The run writes into a bounded ring buffer and never waits. Any
+//! number of readers follow at their own pace, and are told how many bytes they missed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 use crate::lease::Meter;
 use crate::run::{OutputChunk, Stream};
 
-/// Output that a run keeps for onlookers.
+/// Bytes of output that the ring buffer keeps.
 pub const RING_BYTES: usize = 256 << 10;
-/// Pieces that it is kept in; a program that alternates between its streams makes many short ones.
+/// Bound on pieces in the ring buffer. A program that alternates between its streams makes many short ones.
 const RING_PIECES: usize = 4096;
-/// Writes to one stream are gathered into pieces of about this size.
+/// Writes to one stream are merged into pieces of up to this size; a longer write is one piece.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The run's end of it. Cheap to clone; once the last is gone, onlookers read to the end.
+/// The writing end, held by the run. Cheap to clone. Once the last clone is dropped, readers get to the end.
 #[derive(Debug, Clone)]
 pub struct Tap(Arc<watch::Sender<Ring>>);
 
@@ -28,7 +28,7 @@ impl Default for Tap {
 }
 
 impl Tap {
-    /// Where the run's figures can be read from now on.
+    /// Sets the meter of the run's container.
     pub fn meter(&self, meter: Meter) {
         self.0.send_modify(|ring| ring.meter = Some(meter));
     }
@@ -40,14 +40,14 @@ impl Tap {
     }
 
     pub fn onlooker(&self) -> Onlooker {
-        // What is there counts as new, so that the first look shows it.
+        // Marked as changed, so that the first wait returns at once with the bytes that are already there.
         let mut ring = self.0.subscribe();
         ring.mark_changed();
         Onlooker { ring, seen: [0, 0] }
     }
 }
 
-/// One reader.
+/// A reader of the buffer.
 #[derive(Debug, Clone)]
 pub struct Onlooker {
     ring: watch::Receiver<Ring>,
@@ -56,12 +56,12 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    /// Waits until there may be something new. False once the run is over.
+    /// Waits for new output. False once the run is over. It may return without new output.
     pub async fn changed(&mut self) -> bool {
         self.ring.changed().await.is_ok()
     }
 
-    /// What came since the last call, in order of arrival. It may end in the middle of a character.
+    /// The output since the last call, in order of arrival. It may end in the middle of a character.
     pub fn take(&mut self) -> Vec<OutputChunk> {
         let ring = self.ring.borrow_and_update();
         let mut chunks = Vec::new();
@@ -80,7 +80,7 @@ impl Onlooker {
         chunks
     }
 
-    /// None until the run has a container.
+    /// `None` until the run has a container.
     pub fn meter(&self) -> Option<Meter> {
         self.ring.borrow().meter.clone()
     }
@@ -90,7 +90,7 @@ impl Onlooker {
 struct Ring {
     pieces: VecDeque<Piece>,
     bytes: usize,
-    /// Bytes that each stream has had so far.
+    /// Bytes written to each stream so far.
     had: [u64; 2],
     meter: Option<Meter>,
 }
@@ -98,7 +98,7 @@ struct Ring {
 #[derive(Debug)]
 struct Piece {
     stream: Stream,
-    /// Place in its stream.
+    /// Offset in its stream.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -110,7 +110,7 @@ impl Ring {
         let kept = &bytes[bytes.len().saturating_sub(RING_BYTES)..];
         self.bytes += kept.len();
         match self.pieces.back_mut() {
-            // Nothing of it was cut off, so it goes on where the piece ends.
+            // The write is short enough to be kept whole, so it follows the last piece without a gap.
             Some(last) if last.stream == stream && last.bytes.len() + bytes.len() <= PIECE_BYTES => {
                 last.bytes.extend_from_slice(kept);
             }

@@ -1,7 +1,7 @@
-//! The characters without a shape of their own: one table for all places that show foreign text.
+//! Characters that are invisible or change the text around them: one table for all places that show foreign text.
 
 /// Control characters, and characters that reverse the direction of a line, are invisible, or are blank and count as
-/// letters. Line ends and tabs are among the controls.
+/// letters. Line ends and tabs are control characters.
 pub fn is_hidden(c: char) -> bool {
     c.is_control() || is_format(c) || is_blank_letter(c)
 }
@@ -16,7 +16,7 @@ fn is_format(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Filler letters of Hangul, which show nothing.
+/// Filler letters of Hangul, which are blank.
 fn is_blank_letter(c: char) -> bool {
     matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }

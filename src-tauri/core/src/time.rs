@@ -1,4 +1,4 @@
-//! Points in time as they cross a boundary: whole milliseconds since 1970, UTC.
+//! Points in time in the form used outside this process: whole milliseconds since 1970, UTC.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,19 +1,20 @@
-//! What a run without a label is called: the first comment of its program, or its first line. Pure, and hostile text.
+//! The title of a run without a label: the first comment of its program, or its first line. Pure. The text may be
+//! hostile.
 
 use crate::language::Language;
 
-/// The program's beginning that is looked at.
+/// Bytes of the program's beginning that are searched.
 const LOOKED_AT: usize = 4 << 10;
 const LINES: usize = 60;
-/// Letters of a title.
+/// Characters of a title.
 const CHARS: usize = 120;
 
-/// `None` where the run has a label, which is what it is called then.
+/// `None` if the run has a label, which is then its title.
 pub fn beside(label: Option<&str>, language: Language, code: &[u8]) -> Option<String> {
     if label.is_some_and(|label| !label.trim().is_empty()) { None } else { of(language, code) }
 }
 
-/// `None` where the program says nothing that could be a title.
+/// `None` if the program has no line that could be a title.
 fn of(language: Language, code: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&code[..code.len().min(LOOKED_AT)]);
     let lines: Vec<&str> = text.lines().take(LINES).map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -23,7 +24,7 @@ fn of(language: Language, code: &[u8]) -> Option<String> {
     comment.or_else(program).or_else(any).map(shortened)
 }
 
-/// The words of a comment. `next` is the line below, for one that begins with its marks alone.
+/// The words of a comment. `next` is the line below, for a comment that begins with its marks alone.
 fn comment<'a>(language: Language, line: &'a str, next: Option<&'a str>) -> Option<&'a str> {
     let words = match language {
         Language::Python | Language::Shell => match line.strip_prefix('#') {
@@ -52,7 +53,7 @@ fn docstring<'a>(line: &'a str, next: Option<&'a str>) -> Option<&'a str> {
     Some(rest.trim_end_matches(mark))
 }
 
-/// Said to a tool and not to a reader.
+/// A comment for a tool, not for a reader.
 fn is_directive(line: &str, words: &str) -> bool {
     let tools = [
         "-*-",
@@ -79,7 +80,7 @@ fn is_directive(line: &str, words: &str) -> bool {
     line.starts_with("#!") || line.starts_with("//go:") || tools.iter().any(|tool| words.starts_with(tool))
 }
 
-/// What stands above a program and says little of it.
+/// A line that is usual above a program and tells little about it.
 fn is_preamble(language: Language, line: &str) -> bool {
     let starts: &[&str] = match language {
         Language::Python => &["import ", "from ", "#"],

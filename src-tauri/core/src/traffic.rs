@@ -1,4 +1,4 @@
-//! How many calls are under way, for what is done in the background: it takes turns with them rather than slow them down.
+//! The number of calls under way. Background work waits for a lull instead of slowing calls down.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// No call for this long: none is under way, and the reply to the last one is out.
+/// A lull is this long without a call: none is under way, and the last reply is out.
 pub const PAUSE: Duration = Duration::from_millis(4);
-/// A call is made way for no longer than this from its beginning: one that takes seconds is not slowed by what takes a
-/// tenth of one, and must not keep the others from finding something warm.
+/// Background work waits for a call only this long from the call's start. A call that takes seconds is hardly slowed by
+/// work of a tenth of a second, and it must not keep others from finding a warm container.
 pub const COUNTS: Duration = Duration::from_millis(250);
 
-/// Cheap to clone; all clones count together.
+/// Cheap to clone; all clones share one count.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic(Arc<watch::Sender<Flow>>);
 
 #[derive(Debug, Default)]
 struct Flow {
     next: u64,
-    /// When each call that is under way began. There are as many as may run at once.
+    /// The start of each call under way. Bounded by the number of concurrent runs.
     under_way: BTreeMap<u64, Instant>,
     /// When the last call ended.
     last: Option<Instant>,
 }
 
-/// One call under way.
+/// Drop guard for a call under way.
 #[derive(Debug)]
 pub struct Busy {
     traffic: Traffic,
@@ -43,11 +43,11 @@ impl Drop for Busy {
     }
 }
 
-/// What the calls leave room for.
+/// When background work may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Now,
-    /// Or sooner, once a call has ended; or later, if another begins.
+    /// Earlier if a call ends before that, later if another begins.
     At(Instant),
 }
 
@@ -69,12 +69,12 @@ impl Traffic {
         quiet_at.filter(|at| *at > now).map_or(Room::Now, Room::At)
     }
 
-    /// Changes with every call that begins or ends.
+    /// Notified of every call that begins or ends.
     pub fn watch(&self) -> Changes {
         Changes(self.0.subscribe())
     }
 
-    /// Returns once there is room, or after that time.
+    /// Waits for a lull, but no longer than `at_most`.
     pub async fn lull(&self, at_most: Duration) {
         let deadline = Instant::now() + at_most;
         let mut changes = self.watch();
@@ -92,7 +92,7 @@ pub struct Changes(watch::Receiver<Flow>);
 
 impl Changes {
     pub async fn next(&mut self) {
-        // The sender lives as long as its watchers do anything; without it nothing changes any more.
+        // Fails only if the sender is gone. Then nothing changes any more, so this waits for ever.
         if self.0.changed().await.is_err() {
             std::future::pending().await
         }

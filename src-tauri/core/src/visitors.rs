@@ -1,5 +1,5 @@
-//! Which programs are connected, and which were since this service began: by the kernel's word, beside the name that each
-//! claims. For the owner's eyes; nothing is decided by it.
+//! The programs that are connected, and those that were since this service began: identified by the kernel, beside the
+//! name that each claims. For display to the owner; no decision depends on it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-/// Names and programs that are remembered. One more takes the place of the one that left first; those that are connected
-/// stay, and there are fewer of them.
+/// Bound on remembered names and programs. A new one replaces the one that left first. Connected ones stay, and there
+/// are fewer of them.
 pub const MAX_VISITORS: usize = 256;
 
-/// One name of one program: two programs that claim the same name are two.
+/// One name of one program: two programs that claim the same name are two visitors.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Badge {
     name: String,
@@ -20,16 +20,16 @@ struct Badge {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visitor {
-    /// As the client says.
+    /// The name that the client gives.
     pub name: String,
     /// The file name of its program, from the kernel.
     pub program: Option<String>,
-    /// Of the connection that came last.
+    /// The process id of the latest connection.
     pub pid: Option<u32>,
     pub first_seen: SystemTime,
-    /// When it came or left last.
+    /// When it last connected or left.
     pub last_seen: SystemTime,
-    /// Open now.
+    /// The number of open connections.
     pub connections: u32,
 }
 
@@ -40,7 +40,7 @@ type Book = HashMap<Badge, Visitor>;
 pub struct Visitors(Arc<watch::Sender<Book>>);
 
 impl Visitors {
-    /// In no order.
+    /// In no particular order.
     pub fn all(&self) -> Vec<Visitor> {
         self.0.borrow().values().cloned().collect()
     }
@@ -50,7 +50,7 @@ impl Visitors {
         Changes(self.0.subscribe())
     }
 
-    /// A connection for as long as the visit lives.
+    /// Records a connection, for as long as the visit lives.
     pub fn came(&self, name: &str, program: Option<&str>, pid: Option<u32>) -> Visit {
         let badge = Badge { name: name.to_owned(), program: program.map(str::to_owned) };
         self.0.send_modify(|book| enter(book, &badge, pid));
@@ -61,7 +61,7 @@ impl Visitors {
 fn enter(book: &mut Book, badge: &Badge, pid: Option<u32>) {
     let now = SystemTime::now();
     if book.len() >= MAX_VISITORS && !book.contains_key(badge) {
-        // A program that takes one name after the other pushes out names of its own first.
+        // A program that takes many names replaces its own first.
         let gone = book.iter().filter(|(_, visitor)| visitor.connections == 0);
         let first = gone
             .min_by_key(|(left, visitor)| (left.program != badge.program, visitor.last_seen))
@@ -99,7 +99,7 @@ impl Changes {
     }
 }
 
-/// One connection, until it is dropped.
+/// Drop guard for one connection.
 #[derive(Debug)]
 pub struct Visit {
     visitors: Visitors,
@@ -108,7 +108,7 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// The client says that it has another name. What it did under the one before stays with that.
+    /// The client takes another name. Its past under the old name stays there.
     pub fn renamed(&mut self, name: &str) {
         if name == self.badge.name {
             return;

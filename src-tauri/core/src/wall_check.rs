@@ -1,4 +1,4 @@
-//! Proves an engine's walls with a run of our own probe in an image, before any agent's program runs in it.
+//! Proves an engine's walls with a run of Sandtray's own probe in an image, before any agent's program runs in it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,10 +14,9 @@ use crate::leases::Leases;
 use crate::run::{Cancel, CutBy, Limits, Outcome, Overflow, RunId, RunSpec, Status};
 use crate::supervisor::{Proof, Unproved, WallCheck, run_error};
 
-/// A busy machine takes a second for it.
+/// Time limit of the probe. A busy machine takes a second for it.
 const PROBE_MILLIS: u64 = 20_000;
-/// The time for a whole proof, with its container. Runs that wait for that image wait no longer; others do not wait at
-/// all.
+/// Bound on a whole proof, with its container. Runs that wait for that image wait no longer; others do not wait at all.
 const PROOF_BUDGET: Duration = Duration::from_secs(45);
 /// Containers that one proof makes, if each is removed from outside. The loss of the last one is an error.
 const TRIES: u32 = 3;
@@ -58,7 +57,7 @@ async fn prove(
         }
     };
     if matches!(outcome.status, Status::Timeout | Status::OutOfMemory) {
-        // This concerns the machine, or a memory limit too low for a shell, and not a wall.
+        // The cause is the machine, or a memory limit too low for a shell, not a wall.
         return Err(failed(format!("the probe that looks at the engine's walls ended with {}", outcome.status)));
     }
     if outcome.status != Status::Ok {
@@ -75,7 +74,8 @@ async fn prove(
     }
 }
 
-/// An error inside where its container was lost: that says nothing of the walls, and another one will do as well.
+/// Runs the probe once. The inner error means that its container was lost: that tells nothing about the walls, and
+/// another container can take its place.
 async fn probe(
     engine: &Arc<dyn Engine>,
     image: &ImageInfo,
@@ -110,8 +110,8 @@ fn failed(message: String) -> Unproved {
     Unproved::Failed(RunError::Internal(message))
 }
 
-/// The container is made with the owner's limits. What is watched from outside is the probe's own: however little the
-/// owner allows a program to print, the probe has to be heard.
+/// The container is made with the owner's limits. The limits enforced from outside are the probe's own: however little
+/// output the owner allows a program, the probe's must be read in full.
 fn spec(owner: &Limits) -> RunSpec {
     RunSpec {
         id: RunId::generate(),
@@ -126,7 +126,7 @@ fn spec(owner: &Limits) -> RunSpec {
     }
 }
 
-/// Podman quotes the whole list of system calls when it cannot take it.
+/// Podman quotes the whole list of system calls when it cannot load it.
 fn shortened(message: &str) -> String {
     const SHOWN: usize = 160;
     let mut short: String = message.chars().take(SHOWN).collect();

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The minimum bytes per second, on average, in either direction, while a frame is on its way.
+/// Minimum average rate of a frame under way, in bytes per second, in either direction.
 pub const MIN_RATE: usize = 64 << 10;
 
-/// A frame must move at [`MIN_RATE`] over every stretch of `grace`, or it is given up. The one rule covers a side that
-/// does nothing, one that trickles, and one that trickles only at the end. A small message has all of `grace`.
+/// A frame fails unless it moves at [`MIN_RATE`] over every stretch of `grace`. This one rule covers a peer that does
+/// nothing, one that trickles, and one that trickles only at the end. A small message has all of `grace`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     grace: Duration,
@@ -20,7 +20,7 @@ impl Pace {
         Self { grace, deadline: Instant::now() + grace }
     }
 
-    /// Moving faster than the minimum saves up no time.
+    /// Moving faster than the minimum does not extend the grace.
     pub(super) fn moved(&mut self, bytes: usize) {
         let earned = Duration::from_secs(1).mul_f64(bytes as f64 / MIN_RATE as f64);
         self.deadline = (self.deadline + earned).min(Instant::now() + self.grace);

@@ -1,5 +1,5 @@
-//! From what a container is for to what an engine is asked to make: every wall that keeps a program in, each with the
-//! reason why it is there. Pure; whether an engine really holds them is seen by [`super::walls`].
+//! Builds the container config for a purpose: every wall that keeps a program in, each with its reason. Pure.
+//! [`super::walls`] checks whether an engine really holds the walls.
 
 use std::collections::HashMap;
 
@@ -12,51 +12,53 @@ use super::{ContainerSpec, Derivation, LABEL_INSTANCE, LABEL_RUN, seccomp};
 use crate::launcher;
 use crate::run::Limits;
 
-/// The working folder. No image has it, and so Docker's tmpfs keeps the mode that it is given.
+/// The working folder. No image has this path, so Docker's tmpfs keeps the given mode.
 pub const WORK: &str = "/sandbox";
 pub const WORK_MIB: u32 = 64;
 pub const TMP: &str = "/tmp";
 /// Files and folders that each of the two writable places can hold. An empty file costs kernel memory too.
 pub const INODES: u32 = 16_384;
 
-/// Nobody, in the container as on the host: owns no file of any image.
+/// `nobody`, in the container as on the host: owns no file of any image.
 pub const UID: u32 = 65_534;
 pub const HOSTNAME: &str = "sandbox";
 
-/// The environment's names; all that a program finds in it.
+/// The names of all environment variables that a program gets.
 pub const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 pub const NOFILE: i64 = 1024;
-/// No single file is larger. Otherwise a sparse one could claim a terabyte, which whoever reads it has to believe.
+/// No single file is larger. A sparse file could otherwise claim a terabyte, and its readers would have to believe
+/// that.
 pub const FILE_BYTES: i64 = (WORK_MIB as i64) << 20;
 /// Locked memory cannot be reclaimed, and nothing here needs any.
 pub const MEMLOCK_BYTES: i64 = 64 << 10;
 
-/// The config with all its walls. Nothing in it depends on where the engine is: no path of the host is named.
+/// The config with all its walls. It does not depend on where the engine is, because no path of the host is named.
 pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         entrypoint: Some(entrypoint(spec)),
         cmd: Some(Vec::new()),
         env: Some(for_the_runtime()),
-        // Were it the working folder, Docker would hand that folder to root.
+        // Not the working folder, because Docker would hand that folder to root.
         working_dir: Some("/".into()),
         user: Some(format!("{UID}:{UID}")),
-        // Not the host's name, nor an id by which a program could find itself in the engine's books.
+        // Not the host's name, nor the id by which a program could look itself up in the engine.
         hostname: Some(HOSTNAME.into()),
         attach_stdin: Some(true),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // The end of our input is the program's end-of-file.
+        // End-of-file on our input becomes the program's end-of-file.
         stdin_once: Some(true),
         // A terminal would merge the streams, change their bytes, and let a program push input with TIOCSTI.
         tty: Some(false),
-        // Together with the network mode: so no endpoint is even set up, which also saves 80 ms of each start.
+        // Set together with the network mode, so that no endpoint is set up. This also saves 80 ms of each start.
         network_disabled: Some(true),
-        // An image may bring a health check: a process that we did not start, in a container that is counted out.
+        // An image may bring a health check: a process that Sandtray did not start, and that takes a share of the
+        // container's limits.
         healthcheck: Some(HealthConfig { test: Some(vec!["NONE".into()]), ..Default::default() }),
-        // Nothing here deserves a warning before it ends, whoever stops it.
+        // A stop sends SIGKILL at once, because the container needs no warning before it ends.
         stop_signal: Some("SIGKILL".into()),
         labels: Some(HashMap::from([
             (LABEL_INSTANCE.into(), spec.instance.to_string()),
@@ -67,9 +69,10 @@ pub fn config(spec: &ContainerSpec) -> ContainerCreateBody {
     }
 }
 
-/// For a script of our own that changes an image of the owner's choice. The root is writable and owned by root, and the
-/// memory, processes and file sizes suffice for a compiler. All else is as for a run, since the programs are the
-/// image's. The caller watches how much it writes, since few engines can bound a root file system.
+/// The config of a container that prepares an image of the owner's choice with a script of Sandtray's. The root is
+/// writable and owned by root, and the limits of memory, processes and file sizes suffice for a compiler. The rest is
+/// as for a run, because the programs are the image's. The caller watches how much the script writes, because few
+/// engines can bound a root file system.
 pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     const MEMORY: i64 = 4 << 30;
     const PROCESSES: u32 = 512;
@@ -103,14 +106,15 @@ pub fn preparing(derivation: &Derivation) -> ContainerCreateBody {
     }
 }
 
-/// The image's own variables cannot be removed here, only by `env -i`. Some runtimes obey one of them: NVIDIA's gives a
-/// container the host's devices and drivers if its image asks, as every image for CUDA does. This overrides it.
+/// Variables for the container runtime. The image's own variables cannot be removed here, only by `env -i`. Some
+/// runtimes act on one of them: NVIDIA's gives a container the host's devices and drivers if its image asks, as every
+/// image for CUDA does. This value overrides it.
 fn for_the_runtime() -> Vec<String> {
     vec!["NVIDIA_VISIBLE_DEVICES=void".into()]
 }
 
-/// PID 1 itself starts in a clean environment: what the image set (or the engine: HOSTNAME) is dropped by `env -i`
-/// before the first line of the script, so that not even /proc/1/environ holds it.
+/// The command of PID 1. `env -i` starts it in a clean environment: it drops the variables of the image and of the
+/// engine (HOSTNAME) before the first line of the script, so that not even /proc/1/environ holds them.
 fn entrypoint(spec: &ContainerSpec) -> Vec<String> {
     let recipe = spec.language.recipe();
     let path = format!("PATH={}", recipe.path);
@@ -144,12 +148,12 @@ fn walls(limits: &Limits) -> HostConfig {
     HostConfig {
         // A network namespace with nothing but its own loopback.
         network_mode: Some("none".into()),
-        // Without these two the host's resolv.conf is copied in: its name servers, and the domains it lives in.
+        // Without these two, the host's resolv.conf is copied in, with its name servers and search domains.
         dns: Some(vec!["0.0.0.0".into()]),
         dns_search: Some(vec![".".into()]),
 
         readonly_rootfs: Some(true),
-        // Shared memory would be one more writable place: /dev/shm is not even there.
+        // Shared memory would be one more writable place, so there is no /dev/shm.
         ipc_mode: Some("none".into()),
         masked_paths: Some(masked_paths().map(str::to_owned).collect()),
         readonly_paths: Some(readonly_paths().map(str::to_owned).collect()),
@@ -157,38 +161,38 @@ fn walls(limits: &Limits) -> HostConfig {
         privileged: Some(false),
         cap_drop: Some(vec!["ALL".into()]),
         security_opt: Some(vec![
-            // No set-user-id program of the image gives anything.
+            // Set-user-id programs of the image have no effect.
             "no-new-privileges:true".into(),
-            // Passed as text: a path would be read on this machine by some engines and on theirs by others.
+            // Passed as text, because some engines read a path on this machine and others on theirs.
             format!("seccomp={}", seccomp::profile()),
         ]),
-        // The engine's own tree of control groups stays out of sight, and with it the container's id.
+        // Hides the engine's own tree of control groups, and with it the container's id.
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
 
         memory: Some(memory),
         // Memory and swap together: the same figure means no swap at all.
         memory_swap: Some(memory),
         nano_cpus: Some(i64::from(limits.milli_cpus) * 1_000_000),
-        // A fork bomb stops here. (RLIMIT_NPROC cannot do it: it counts a user's processes in all containers together.)
+        // Stops a fork bomb. (RLIMIT_NPROC cannot: it counts a user's processes in all containers together.)
         pids_limit: Some(i64::from(limits.processes)),
-        // When the machine itself runs short, runs go before anything of the owner's. Not the greatest value: the
-        // launcher may raise the program's further, so that the kernel does not pick PID 1.
+        // When the machine runs out of memory, runs are killed before the owner's programs. Below the maximum, so that
+        // the launcher can raise the program's value further and the kernel does not pick PID 1.
         oom_score_adj: Some(500),
 
-        // The output is read from the attached streams. json-file would write all of it to the host's disk once more.
+        // The output is read from the attached streams. json-file would write it to the host's disk as well.
         log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: Some(HashMap::new()) }),
-        // Used once: the engine must not start it again, and it is we who remove it, after its last word is read.
+        // Used once. The engine must not restart it, and Sandtray removes it after its last output is read.
         restart_policy: Some(RestartPolicy { name: Some(RestartPolicyNameEnum::NO), maximum_retry_count: None }),
         auto_remove: Some(false),
-        // PID 1 is the launcher, which reaps and kills by itself; an init of the engine's would be a file bound in.
+        // PID 1 is the launcher, which reaps and kills by itself. The engine's init would be a bind-mounted file.
         init: Some(false),
         publish_all_ports: Some(false),
         ..Default::default()
     }
 }
 
-/// The two writable places; and read-only nothing over those that some engine leaves writable in a read-only root.
-/// The memory of all of them is the container's own and counts against its limit.
+/// The two writable places, and empty read-only mounts over the places that some engines leave writable in a read-only
+/// root. Their memory counts against the container's limit.
 fn tmpfs(spec: &ContainerSpec) -> HashMap<String, String> {
     let recipe = spec.language.recipe();
     let tmp_exec = if recipe.tmp_exec { "exec" } else { "noexec" };
@@ -200,7 +204,7 @@ fn tmpfs(spec: &ContainerSpec) -> HashMap<String, String> {
     HashMap::from([
         (WORK.into(), work),
         (TMP.into(), tmp),
-        // The kernel's message queues are files that anybody may make, whatever the IPC mode.
+        // The kernel's message queues are files that any process may make, whatever the IPC mode.
         ("/dev/mqueue".into(), nothing.into()),
         // Podman mounts these writable beside a read-only root.
         ("/run".into(), nothing.into()),
@@ -210,13 +214,14 @@ fn tmpfs(spec: &ContainerSpec) -> HashMap<String, String> {
 
 fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
     [
-        // A core file is a copy of memory, written where the host's kernel says.
+        // A core file is a copy of memory, written to the place that the host's kernel is set to.
         ("core", 0),
-        // A backstop should every deadline fail: wall seconds on every CPU, and some to spare. It counts for each process.
+        // A backstop in case every deadline fails: CPU seconds for the whole wall time on every CPU, with a margin.
+        // Counts per process.
         ("cpu", cpu_seconds(limits)),
         ("fsize", FILE_BYTES),
         ("memlock", MEMLOCK_BYTES),
-        // The kernel counts message queues by user, across containers.
+        // The kernel counts message queues per user, across containers.
         ("msgqueue", 0),
         ("nofile", NOFILE),
     ]
@@ -235,13 +240,13 @@ pub(super) fn cpu_seconds(limits: &Limits) -> i64 {
     i64::try_from(seconds.saturating_add(MARGIN)).unwrap_or(i64::MAX)
 }
 
-/// Paths of /proc and /sys that describe the machine, hidden. Naming any replaces the engine's own list, so this holds
-/// all that engines hide, from the oldest to the newest. The newest hides each CPU's `thermal_throttle`, a part of
-/// /sys/devices.
+/// Paths of /proc and /sys that describe the machine, hidden. Naming any replaces the engine's own list, so this list
+/// holds all paths that engines hide, from the oldest to the newest. The newest hides each CPU's `thermal_throttle`, a
+/// part of /sys/devices.
 ///
-/// The runtime skips a path that the kernel does not have. Whole folders are hidden where possible, since a hidden name
-/// in one may be a link into another. The rest is meant to be seen: the number of CPUs comes from the scheduler and
-/// from /proc/cpuinfo, limits come from /sys/fs/cgroup.
+/// The runtime skips a path that the kernel does not have. Whole folders are hidden where possible, because a hidden
+/// name in one may be a link into another. The rest is visible on purpose: the number of CPUs comes from the scheduler
+/// and from /proc/cpuinfo, limits come from /sys/fs/cgroup.
 const MASKED_PROC: &str = "\
     /proc/acpi /proc/allocinfo /proc/asound /proc/bootconfig /proc/buddyinfo /proc/bus /proc/cmdline /proc/config.gz \
     /proc/consoles /proc/crypto /proc/devices /proc/diskstats /proc/dma /proc/driver /proc/dynamic_debug \
@@ -251,7 +256,7 @@ const MASKED_PROC: &str = "\
     /proc/partitions /proc/pressure /proc/sched_debug /proc/schedstat /proc/scsi /proc/slabinfo /proc/softirqs \
     /proc/spl /proc/swaps /proc/sys/dev /proc/sys/kernel/random/boot_id /proc/sysrq-trigger /proc/timer_list \
     /proc/timer_stats /proc/tty /proc/vmallocinfo /proc/vmcore /proc/xen /proc/zoneinfo";
-/// Everything but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they use.
+/// All of /sys but /sys/fs/cgroup. File systems have a folder below /sys/fs for each disk that they use.
 const MASKED_SYS: &str = "\
     /sys/block /sys/bus /sys/class /sys/dev /sys/devices /sys/firmware /sys/fs/afs /sys/fs/bcachefs /sys/fs/bpf \
     /sys/fs/btrfs /sys/fs/ecryptfs /sys/fs/erofs /sys/fs/ext4 /sys/fs/f2fs /sys/fs/fuse /sys/fs/gfs2 /sys/fs/lustre \
@@ -259,7 +264,7 @@ const MASKED_SYS: &str = "\
     /sys/fs/selinux /sys/fs/smackfs /sys/fs/tmpfs /sys/fs/ubifs /sys/fs/unicode /sys/fs/virtiofs /sys/fs/xfs \
     /sys/fs/zonefs /sys/hypervisor /sys/kernel /sys/module /sys/power";
 
-/// Two of them are masked as well; either measure alone keeps them from being written.
+/// Paths mounted read-only. Two of them are masked as well; either measure alone keeps them from being written.
 const READONLY: &str = "/proc/fs /proc/irq /proc/sys";
 
 /// Each path of /proc and /sys that is empty in a container, if it exists.

@@ -1,4 +1,5 @@
-//! Where an engine may listen on this computer, most deliberate choice first. Looks at names and files; asks no engine.
+//! Lists the places where an engine may listen on this computer, most deliberate choice first. It looks at names and
+//! files, and asks no engine.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,15 +11,15 @@ use sha2::{Digest, Sha256};
 
 use super::{Endpoint, Unfit};
 
-/// Docker's own files are a few hundred bytes; one past this size is not read.
+/// Bound on Docker's own files, which are a few hundred bytes long.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
-/// The places in which a person writes down an engine's address.
+/// The places where the user names an engine's address.
 pub(super) const BY_SETTINGS: &str = "Sandtray's settings";
 pub(super) const BY_VARIABLE: &str = "DOCKER_HOST";
 pub(super) const BY_CONTEXT: &str = "the Docker context ";
 const DEFAULT_SOCKET: &str = "/var/run/docker.sock";
 
-/// A user who sets a variable for `docker` does not know that programs of agents and their data would go that way.
+/// A user who sets a variable for `docker` does not expect that agents' programs and data go to that computer.
 const NOT_CHOSEN: &str = "it is another computer's, where programs, inputs and results would go unencrypted; if you mean it, name \
     it as `engine` in Sandtray's settings, otherwise forward its socket with `ssh -L`";
 
@@ -27,7 +28,7 @@ const NO_TLS: &str =
 const NO_SSH: &str = "Sandtray doesn't connect over SSH by itself; forward the socket with \
     `ssh -L /tmp/docker.sock:/var/run/docker.sock HOST` and name `unix:///tmp/docker.sock` in the settings";
 
-/// The variables that matter here; the rest of the environment is nobody's business.
+/// The environment variables that are read; no others are kept.
 const VARIABLES: &[&str] = &[
     "DOCKER_HOST",
     "DOCKER_CONTEXT",
@@ -39,26 +40,26 @@ const VARIABLES: &[&str] = &[
     "PATH",
 ];
 
-/// All that discovery may know of the world.
+/// The inputs of discovery.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     /// The engine that the owner chose in the settings.
     pub chosen: Option<String>,
     pub environment: BTreeMap<String, String>,
     pub home: Option<PathBuf>,
-    /// Of the user, for `/run/user/UID` where the environment does not say.
+    /// The user's id, for `/run/user/UID` if the environment names no runtime folder.
     pub uid: Option<u32>,
 }
 
-/// What is at a path. Asked of the world through a function that the caller passes in.
+/// The result of a look at a path. The caller passes the function that looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// `real` has its symbolic links resolved, so that one socket under two names is tried once.
+    /// `real` is the path with symbolic links resolved, so that one socket under two names is tried once.
     There {
         real: PathBuf,
     },
     Missing,
-    /// A folder above may not be looked into.
+    /// A folder above the path is not accessible.
     Hidden,
 }
 
@@ -70,13 +71,13 @@ pub enum Candidate {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidates {
-    /// In the order in which to try them.
+    /// In the order of attempts.
     pub found: Vec<Candidate>,
-    /// Every place that was considered, for the owner to read.
+    /// Every place that was considered, for display.
     pub looked_at: Vec<String>,
 }
 
-/// An engine that was named in the settings or by `DOCKER_HOST` is the only candidate: another one would be a surprise.
+/// An engine named in the settings or by `DOCKER_HOST` is the only candidate, because another one would be a surprise.
 pub fn candidates(places: &Places, probe: &dyn Fn(&Path) -> Presence) -> Candidates {
     let mut search = Search { probe, real: Vec::new(), out: Candidates::default() };
     if let Some(url) = places.chosen.as_deref().map(str::trim).filter(|url| !url.is_empty()) {
@@ -102,7 +103,7 @@ pub fn candidates(places: &Places, probe: &dyn Fn(&Path) -> Presence) -> Candida
     search.out
 }
 
-/// The probe of the real world.
+/// Looks at a path on the real disk.
 pub fn on_disk(path: &Path) -> Presence {
     #[cfg(windows)]
     if let Some(name) = path.to_str().and_then(|path| path.strip_prefix("//./pipe/")) {
@@ -115,19 +116,19 @@ pub fn on_disk(path: &Path) -> Presence {
     }
 }
 
-/// Opening a pipe to see whether it is there would use up one of its instances, so the names are listed instead.
+/// Lists the names of pipes. Opening a pipe to see whether it exists would use up one of its instances.
 #[cfg(windows)]
 fn pipe_presence(path: &Path, name: &str) -> Presence {
     let there = std::fs::read_dir(r"\\.\pipe\").is_ok_and(|pipes| pipes.flatten().any(|pipe| pipe.file_name() == name));
     if there { Presence::There { real: path.to_owned() } } else { Presence::Missing }
 }
 
-/// An address that the user wrote.
+/// An address that the user named.
 struct Named<'a> {
     url: &'a str,
     found: &'a str,
     tls: bool,
-    /// Whether it is from our settings, and not from a setting for `docker`.
+    /// Whether it is from Sandtray's settings, rather than from a setting of `docker`.
     by_owner: bool,
 }
 
@@ -138,7 +139,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// A candidate even where nothing is there: then it is not running.
+    /// Adds a candidate even if its socket is missing: the engine is then not running.
     fn named(&mut self, places: &Places, named: &Named<'_>) {
         let (url, fault) = read_url(places, named.url, named.tls);
         if let Some(Presence::There { real }) = socket_path(&url).map(|path| (self.probe)(&path)) {
@@ -153,7 +154,7 @@ impl Search<'_> {
         });
     }
 
-    /// A candidate only where something is there. What is hidden from us was not put there for us.
+    /// Adds a candidate only if its socket exists. A hidden path was not put there for this user, so it is skipped.
     fn look(&mut self, path: &Path, found: &str) {
         let endpoint = endpoint(path, found);
         if self.out.looked_at.contains(&endpoint.url) {
@@ -173,7 +174,7 @@ impl Search<'_> {
 }
 
 impl Places {
-    /// Those of this process. For the outermost layer only.
+    /// Reads this process's environment. Only for the outermost layer.
     pub fn of_this_process(chosen: Option<String>) -> Self {
         let read = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
         #[cfg(unix)]
@@ -188,7 +189,7 @@ impl Places {
         }
     }
 
-    /// An empty variable counts as none, as it does for `docker`.
+    /// An empty variable counts as unset, as it does for `docker`.
     fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -207,10 +208,10 @@ impl Places {
     }
 }
 
-/// Why an address cannot be used.
+/// The reason why an address cannot be used.
 type Fault = (Unfit, String);
 
-/// The URL as we keep it, and why it cannot be used, if it cannot.
+/// Normalises a URL. Also returns the reason why it cannot be used, if there is one.
 fn read_url(places: &Places, url: &str, tls: bool) -> (String, Option<Fault>) {
     let here = |path: &str| match (path.strip_prefix("~/"), &places.home) {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
@@ -277,7 +278,7 @@ struct ContextEndpoint {
     host: String,
 }
 
-/// The context that `docker` would use. `default` is no context but the default socket.
+/// The context that `docker` would use. `None` for `default`, which stands for the default socket.
 fn context(places: &Places) -> Option<Context> {
     let folder = places.docker_config()?;
     let current = || read_json::<DockerConfig>(&folder.join("config.json"))?.current_context;
@@ -292,7 +293,7 @@ fn context(places: &Places) -> Option<Context> {
     (!url.is_empty()).then_some(Context { name, url, tls })
 }
 
-/// Docker's files are not ours: one that cannot be read says nothing.
+/// Reads one of Docker's files. An unreadable one is ignored, because it is not Sandtray's.
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MAX_CONFIG_BYTES).read_to_end(&mut bytes).ok()?;
@@ -334,7 +335,7 @@ fn usual_places(_: &Places) -> Vec<(PathBuf, String)> {
     .into()
 }
 
-/// A stopped engine takes its socket away. Its program tells "not running" from "not installed".
+/// A stopped engine removes its socket. The presence of its program tells "not running" from "not installed".
 fn installed_but_silent(places: &Places, probe: &dyn Fn(&Path) -> Presence) -> Vec<(PathBuf, String)> {
     let there = |path: &Path| matches!(probe(path), Presence::There { .. });
     let path = places.variable("PATH").unwrap_or_default();

@@ -1,11 +1,10 @@
-//! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's protocol
-//! and run programs of a few words, one a line:
+//! A scripted engine, for behaviour that a real one cannot produce on demand. Its containers speak the launcher's
+//! protocol and run programs of a few words, one a line:
 //!
-//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `oom`, `die` (no trailer; `die oom`,
-//! `die killed`, `die removed`, `die unrecorded`, `die N`: as the engine tells it),
-//! `open` (the start line says that the launcher can be read), `stay` (it runs on after its trailer and tar),
-//! `early BYTES` (on standard error, ahead of the start line; first line only),
-//! `wait NAME` (until [`Fake::open`] is called with that name).
+//! `out TEXT`, `err TEXT`, `cat` (stdin to stdout), `file NAME TEXT`, `exit N`, `hang`, `oom`, `die` (no trailer; `die
+//! oom`, `die killed`, `die removed`, `die unrecorded`, `die N`: the end as the engine reports it), `open` (the start
+//! line says that the launcher can be read), `stay` (it runs on after its trailer and tar), `early BYTES` (on standard
+//! error, ahead of the start line; first line only), `wait NAME` (until [`Fake::open`] is called with that name).
 
 mod stage;
 
@@ -27,7 +26,7 @@ use super::{
 use crate::run::RunId;
 use stage::{Ending, launch};
 
-/// What the container of an image in the making takes to go once it is given up.
+/// The time that the container of an image being made takes to go after it is given up.
 const GOING: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
@@ -52,21 +51,21 @@ struct World {
     created: u64,
     trouble: Option<EngineTrouble>,
     start_delay: Duration,
-    /// Containers still to be made that will end as soon as they are spoken to.
+    /// The number of next containers that end on their first input.
     frail: usize,
     no_preload: bool,
-    /// Containers still to be made that will be gone when they are to be started.
+    /// The number of next containers that are gone before their start.
     to_vanish: usize,
     pulls_are_held: bool,
     looks: usize,
     derived: usize,
     refuses_to_derive: bool,
     derivations_are_held: bool,
-    /// Creations still to come that will be done and not answered.
+    /// The number of next creations that succeed without an answer.
     unanswered: usize,
     keeps_containers: bool,
     with_volumes: HashSet<String>,
-    /// Run labels by the id of the image that has them.
+    /// Run labels by image id.
     labelled: HashMap<String, String>,
 }
 
@@ -78,7 +77,7 @@ struct Container {
     run: String,
     exit: Exit,
     events: LastEvents,
-    /// Dropped when the container is removed: its program ends.
+    /// Dropped when the container is removed, which ends its program.
     alive: Option<watch::Sender<()>>,
 }
 
@@ -116,14 +115,14 @@ impl Fake {
         self
     }
 
-    /// What a pull of this image reports. Where it ends without an error the image is there afterwards.
+    /// Sets the events of a pull of this image. If they contain no error, the image is present afterwards.
     pub fn script_pull(&self, name: &str, events: Vec<Result<LayerEvent, PullError>>) {
         let mut world = self.world();
         world.held.remove(name);
         world.pulls.insert(name.to_owned(), events);
     }
 
-    /// A pull of this image begins, reports what was scripted, and does not end, until another script is set.
+    /// Makes a pull of this image report its events and then hang, until another script is set.
     pub fn hold_pull(&self, name: &str) {
         self.world().held.insert(name.to_owned());
     }
@@ -136,34 +135,34 @@ impl Fake {
         self.world().start_delay = delay;
     }
 
-    /// The next so many containers end without a word as soon as they get their header.
+    /// The next `containers` containers end silently on their header.
     pub fn make_frail(&self, containers: usize) {
         self.world().frail = containers;
     }
 
-    /// Containers end where they are to start their interpreter ahead of a program.
+    /// Containers end when asked to preload an interpreter.
     pub fn refuse_to_preload(&self) {
         self.world().no_preload = true;
     }
 
-    /// The next so many containers are gone before they can be started.
+    /// The next `containers` containers are gone before they can be started.
     pub fn lose_containers(&self, containers: usize) {
         self.world().to_vanish = containers;
     }
 
-    /// Lets every `wait NAME` of that name go on, now and later.
+    /// Releases every `wait NAME` of that name, now and later.
     pub fn open(&self, gate: &str) {
         self.shared.gates.send_modify(|gates| {
             gates.insert(gate.to_owned());
         });
     }
 
-    /// The image declares volumes, once it is there.
+    /// Makes the image declare volumes, once it is present.
     pub fn declare_volumes(&self, name: &str) {
         self.world().with_volumes.insert(name.to_owned());
     }
 
-    /// Renames the container, as its owner may.
+    /// Renames the container, as the owner may.
     pub fn rename(&self, id: &ContainerId, name: &str) {
         if let Some(container) = self.world().containers.get_mut(id) {
             container.name = name.to_owned();
@@ -177,7 +176,7 @@ impl Fake {
         world.labelled.extend(inherited);
     }
 
-    /// The names of all images that are here.
+    /// The names of all images that are present.
     pub fn images(&self) -> Vec<String> {
         self.world().images.keys().cloned().collect()
     }
@@ -191,12 +190,12 @@ impl Fake {
         self.world().pulls_are_held = true;
     }
 
-    /// How often an image was looked for.
+    /// The number of looks at images.
     pub fn looks(&self) -> usize {
         self.world().looks
     }
 
-    /// How often an image was to be made of another.
+    /// The number of attempts to make an image from another.
     pub fn derived(&self) -> usize {
         self.world().derived
     }
@@ -205,17 +204,17 @@ impl Fake {
         self.world().refuses_to_derive = true;
     }
 
-    /// An image being made of another is not finished; its container stays until it is given up, and then a moment more.
+    /// Keeps each image that is being made unfinished. Its container stays until it is given up, and a moment longer.
     pub fn hold_derivations(&self) {
         self.world().derivations_are_held = true;
     }
 
-    /// The next so many containers are made, and whoever asked for them never hears of it.
+    /// The next `creations` containers are made, but the request never returns.
     pub fn lose_creations(&self, creations: usize) {
         self.world().unanswered = creations;
     }
 
-    /// Whether it refuses to remove containers.
+    /// Sets whether it refuses to remove containers.
     pub fn keep_containers(&self, keep: bool) {
         self.world().keeps_containers = keep;
     }
@@ -291,7 +290,7 @@ impl Engine for Fake {
         let mut gates = world.pulls_are_held.then(|| self.shared.gates.subscribe());
         let gate = stream::once(async move {
             if let Some(gates) = &mut gates {
-                // It cannot fail: this engine holds the sender.
+                // Cannot fail, because this engine holds the sender.
                 let _ = gates.wait_for(|gates| gates.contains("pull")).await;
             }
         });
@@ -369,7 +368,7 @@ impl Engine for Fake {
         let (fake, id) = (self.clone(), id.clone());
         tokio::spawn(async move {
             let gates = fake.shared.gates.subscribe();
-            // The frames end with the exit, as an engine's streams do, and not before it is known.
+            // The frames end with the exit, as an engine's streams do, and not before the exit is known.
             let end = frames.clone();
             let Ending { exit, events } = tokio::select! {
                 ending = launch(stdin, frames, gates, (frail, no_preload)) => ending,

@@ -1,7 +1,7 @@
-//! Keeps one connection to an engine, and says at every moment what its state is.
+//! Keeps one connection to an engine, and publishes its state.
 //!
-//! One task owns the search and the connection; everyone else reads a watch. An engine that goes away is a state, and
-//! its coming back is noticed without anybody's doing.
+//! One task owns the search and the connection; all others read a watch. An engine that goes away is a state. The task
+//! notices by itself when the engine comes back.
 
 use std::fmt;
 use std::path::Path;
@@ -19,30 +19,36 @@ use tokio_util::sync::CancellationToken;
 use super::discovery::{self, Candidate, Candidates, Places, Presence};
 use super::{Endpoint, Engine, EngineError, EngineInfo, EngineState, EngineTrouble, Unfit, Watched};
 
-/// Asking an engine who it is.
+/// Bound on a ping.
 pub const PING_BOUND: Duration = Duration::from_secs(3);
-/// Making a connection, whatever the connector does. Above its own bounds.
+/// Bound on a connection attempt, whatever the connector does. Above the connector's own bounds.
 const CONNECT_BOUND: Duration = Duration::from_secs(15);
-/// Looking for sockets and reading Docker's files: a home on a lost network disk must not stop us.
+/// Bound on looking for sockets and reading Docker's files: a home on a lost network disk must not block the task.
 const DISCOVERY_BOUND: Duration = Duration::from_secs(3);
 pub const READY_INTERVAL: Duration = Duration::from_secs(10);
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 pub const LAST_BACKOFF: Duration = Duration::from_secs(30);
-/// At least this long between two checks, however many nudges there are.
+/// Minimum interval between two checks, however many nudges there are.
 pub const NUDGE_GAP: Duration = Duration::from_millis(500);
-/// A busy computer makes an engine slow to answer; so many misses in a row and it counts as not answering.
+/// Missed pings in a row after which the engine counts as not answering. A busy computer makes an engine slow to
+/// answer.
 const MISSES: u32 = 2;
-/// An engine that restarts gets this long to come back before another one takes its place.
+/// A lost engine may come back for this long before another engine replaces it.
 pub const LOYALTY: Duration = Duration::from_secs(30);
-/// A watch that ends sooner was cut off by the engine or a proxy. After so many in a row the engine is not watched.
+/// A watch that ends sooner was cut off by the engine or a proxy. After that many in a row, the engine is not watched.
 const BRIEF: Duration = Duration::from_secs(2);
 const BRIEF_WATCHES: u32 = 5;
-/// Candidates that are asked at the same time.
+/// Candidates that are asked concurrently.
 const AT_ONCE: usize = 8;
 
-/// Makes an engine of an endpoint.
+/// Connects to an engine at an endpoint.
 #[async_trait]
 pub trait Connector: Send + Sync {
+    /// Connects to the engine.
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot be reached, or cannot be used.
     async fn connect(&self, endpoint: &Endpoint) -> Result<Arc<dyn Engine>, EngineTrouble>;
 }
 
@@ -65,10 +71,10 @@ impl fmt::Debug for HealthConfig {
 #[derive(Debug, Clone)]
 pub struct Connection {
     pub state: EngineState,
-    /// The same one for as long as the endpoint and the engine behind it are the same, interruptions included.
+    /// The same object as long as the endpoint and the engine behind it are the same, interruptions included.
     pub engine: Option<Arc<dyn Engine>>,
-    /// Changes each time that the engine may have changed though it looks the same: it was restarted, or reloaded its
-    /// configuration. What was proved before must be proved again.
+    /// Increased each time the engine may have changed although it looks the same: it was restarted, or reloaded its
+    /// configuration. Earlier proofs are then void.
     pub generation: u64,
 }
 
@@ -89,11 +95,11 @@ pub struct HealthHandle {
     orders: Arc<Orders>,
 }
 
-/// What others ask of the task.
+/// Requests to the task.
 #[derive(Debug)]
 struct Orders {
     nudge: Notify,
-    /// An engine that the owner has just chosen, until the task takes it.
+    /// The owner's latest choice of an engine, until the task takes it.
     choice: Mutex<Option<Option<String>>>,
 }
 
@@ -106,12 +112,12 @@ impl HealthHandle {
         self.connection.clone()
     }
 
-    /// Checks at once: somebody saw a call fail, or the owner asks. Any number of calls makes few checks.
+    /// Checks at once, after a failed call or on the owner's request. Calls are debounced.
     pub fn nudge(&self) {
         self.orders.nudge.notify_one();
     }
 
-    /// The owner's settings changed: `None` looks in the usual places.
+    /// Applies the owner's choice of an engine; `None` looks in the usual places.
     pub fn choose(&self, url: Option<String>) {
         *self.orders.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(url);
         self.nudge();
@@ -123,10 +129,10 @@ pub struct Health {
     config: HealthConfig,
     orders: Arc<Orders>,
     connection: watch::Sender<Connection>,
-    /// The engine that was ready last, kept through interruptions.
+    /// The last engine that was ready, kept through interruptions.
     known: Option<Known>,
     misses: u32,
-    /// At most one: that of the known engine.
+    /// At most one: the watch of the known engine.
     watches: JoinSet<(Watched, Duration)>,
     /// Watches in a row that ended at once.
     brief: u32,
@@ -136,12 +142,12 @@ pub struct Health {
 struct Known {
     engine: Arc<dyn Engine>,
     info: EngineInfo,
-    /// Since when it has been gone.
+    /// When it was lost; `None` while it is ready.
     lost: Option<Instant>,
 }
 
 impl Health {
-    /// The task ends when `cancel` does. It never panics of itself; its handle is there to be awaited.
+    /// Starts the task, which ends when `cancel` is cancelled. The caller awaits the handle.
     pub fn spawn(config: HealthConfig, cancel: CancellationToken) -> (HealthHandle, JoinHandle<()>) {
         let (sender, receiver) =
             watch::channel(Connection { state: EngineState::Checking, engine: None, generation: 0 });
@@ -150,7 +156,7 @@ impl Health {
         let (connection, watches) = (sender, JoinSet::new());
         let health = Self { config, orders, connection, known: None, misses: 0, watches, brief: 0 };
         let task = tokio::spawn(async move {
-            // Dropping a check in the middle loses nothing but its answer.
+            // Cancel-safe: dropping a check loses only its result.
             cancel.run_until_cancelled(health.run()).await;
         });
         (handle, task)
@@ -179,7 +185,7 @@ impl Health {
         }
     }
 
-    /// One look. True where there is no reason to look again soon.
+    /// Checks once. True if the next check can wait for the usual interval.
     async fn check(&mut self) -> bool {
         self.take_choice();
         if let Some(healthy) = self.ask_known().await {
@@ -200,7 +206,7 @@ impl Health {
         }
     }
 
-    /// Asks the engine that is ready now. `None` where a search is needed.
+    /// Pings the engine that is ready now. `None` if a search is needed.
     async fn ask_known(&mut self) -> Option<bool> {
         let known = self.known.as_mut().filter(|known| known.lost.is_none())?;
         match ask(known.engine.as_ref()).await {
@@ -210,7 +216,7 @@ impl Health {
                 self.watch(&engine);
                 return Some(true);
             }
-            // It was updated, or another one took its socket.
+            // The engine was updated, or another one took its socket.
             Ok(_) => return None,
             Err(EngineTrouble::NotAnswering { .. }) if self.misses + 1 < MISSES => {
                 self.misses += 1;
@@ -222,7 +228,7 @@ impl Health {
         None
     }
 
-    /// The first candidate that is ready; otherwise the trouble that tells most.
+    /// The first candidate that is ready, or the most informative trouble.
     async fn search(&self) -> Result<(Arc<dyn Engine>, EngineInfo), EngineTrouble> {
         let Candidates { mut found, looked_at } = self.candidates().await;
         if let Some(endpoint) = self.awaited() {
@@ -258,7 +264,7 @@ impl Health {
         }
     }
 
-    /// The endpoint of an engine that went away so lately that it may only be restarting.
+    /// The endpoint of a recently lost engine, which may be restarting.
     fn awaited(&self) -> Option<Endpoint> {
         let known = self.known.as_ref()?;
         let lost = known.lost?;
@@ -280,20 +286,19 @@ impl Health {
         Ok((engine, info))
     }
 
-    /// Watches the engine, if it is not watched yet. Call it before anything is proved, so that later changes are
-    /// noticed.
+    /// Watches the engine, if it is not watched yet. Call it before any proof, so that later changes are noticed.
     fn watch(&mut self, engine: &Arc<dyn Engine>) {
         if !self.watches.is_empty() || self.brief >= BRIEF_WATCHES {
             return;
         }
-        // The engine was not watched until now.
+        // The engine was not watched until now, so it may have changed.
         self.connection.send_modify(|shown| shown.generation += 1);
         let (watch, connection, began) = (engine.watch(), self.connection.clone(), Instant::now());
         self.watches.spawn(async move {
             let watched = watch.await;
             if watched == Watched::Changed {
-                // At once, and not when the search task gets to it: no container may be made before the change is
-                // known.
+                // Sent here, because no container may be made before the change is known, and the search task may be
+                // busy.
                 connection.send_modify(|shown| shown.generation += 1);
             }
             (watched, began.elapsed())
@@ -359,7 +364,7 @@ async fn ask(engine: &dyn Engine) -> Result<EngineInfo, EngineTrouble> {
         Ok(Err(EngineError::Refused { message, .. })) => {
             Err(EngineTrouble::Unusable { endpoint: endpoint(), unfit: Unfit::Other, reason: message })
         }
-        // It hung up in the middle: it is on its way down or up.
+        // The engine hung up during the request: it is going down or coming up.
         Ok(Err(
             EngineError::Broken { .. } | EngineError::NoImage | EngineError::NoContainer | EngineError::DeclaresVolumes,
         ))
@@ -367,7 +372,7 @@ async fn ask(engine: &dyn Engine) -> Result<EngineInfo, EngineTrouble> {
     }
 }
 
-/// How much a trouble tells the owner when several candidates have one each.
+/// How informative a trouble is, if several candidates have one each.
 fn weight(trouble: &EngineTrouble) -> u8 {
     match trouble {
         EngineTrouble::Absent { .. } => 0,

@@ -1,5 +1,5 @@
-//! The engine: the thing that runs containers. This file is the seam: what the rest of the product may ask of one.
-//! Which client library answers is known only below this folder.
+//! The engine runs the containers. This file defines the interface that the rest of Sandtray uses. Only this folder
+//! knows which client library implements it.
 
 pub mod container;
 pub mod discovery;
@@ -34,13 +34,12 @@ pub use pull::{LayerEvent, PullError, PullFigure};
 pub use state::{Endpoint, EngineInfo, EngineState, EngineTrouble, NamedBy};
 pub use unfit::Unfit;
 
-/// Labels on every container, by which the sweep finds what a dead service left behind.
+/// Labels on every container, by which the sweep finds those that a dead service left behind.
 pub const LABEL_INSTANCE: &str = "sandtray.instance";
 pub const LABEL_RUN: &str = "sandtray.run";
 
-/// The name of a run's container: for a person who reads the engine's own list, and for the sweep, which removes only
-/// containers with such a name. Labels do not suffice: an image inherits them from a container, and other containers
-/// from that image.
+/// The name of a run's container. People read it in the engine's list, and the sweep removes only containers with such
+/// a name. Labels do not suffice: an image inherits them from a container, and other containers from that image.
 pub fn container_name(run: impl fmt::Display) -> String {
     format!("sandtray-{run}")
 }
@@ -49,48 +48,97 @@ pub fn container_name(run: impl fmt::Display) -> String {
 pub trait Engine: Send + Sync + fmt::Debug {
     fn endpoint(&self) -> &Endpoint;
 
-    /// Answers within the adapter's own bound, or fails.
+    /// Describes the engine.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer within the adapter's bound.
     async fn info(&self) -> Result<EngineInfo, EngineError>;
 
     /// Watches the engine from the first poll on, until something changes. Returns how the watch ended.
     fn watch(&self) -> BoxFuture<'static, Watched>;
 
-    /// The image as it is here now; `None` where it has to be pulled. [`EngineError::DeclaresVolumes`] where it does.
+    /// The image as it is on the engine now; `None` if it has to be pulled.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::DeclaresVolumes`] if the image does, and errors of the engine.
     async fn image(&self, name: &str) -> Result<Option<ImageInfo>, EngineError>;
 
-    /// Fetches an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
+    /// Pulls an image. Dropping the stream stops the pull. The stream ends after the last event, or after one error.
     fn pull(&self, name: &str) -> BoxStream<'static, Result<LayerEvent, PullError>>;
 
+    /// Removes an image. Removing a missing one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or refuses.
     async fn remove_image(&self, name: &str) -> Result<(), EngineError>;
 
-    /// Makes an image of another: runs a script in it as root, without a network, and keeps what it left. Long: minutes.
-    /// Ends early once it is given up. Not to be dropped: the container that it takes is gone when it returns.
+    /// Makes an image from another one: runs a script in it as root, without a network, and keeps the result. This
+    /// takes minutes. `given_up` ends it early. Do not drop the future: its container is gone only when it returns.
+    ///
+    /// # Errors
+    ///
+    /// If the script fails or exceeds its bounds, if it was given up, or if the engine fails.
     async fn derive(&self, derivation: &Derivation, given_up: &CancellationToken) -> Result<(), EngineError>;
 
-    /// [`EngineError::NoImage`] where the image is missing.
+    /// Creates a container.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoImage`] if the image is missing, and errors of the engine.
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, EngineError>;
 
-    /// Attaches to all three streams, then starts.
+    /// Attaches to all three streams, then starts the container.
+    ///
+    /// # Errors
+    ///
+    /// If the container is gone, or the engine fails.
     async fn start(&self, id: &ContainerId) -> Result<Attached, EngineError>;
 
-    /// How it ended. For the case in which its own last words did not arrive.
+    /// The container's end, for a run without a trailer.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError::NoContainer`] if the container is gone, and errors of the engine.
     async fn exit(&self, id: &ContainerId) -> Result<Exit, EngineError>;
 
-    /// What it recorded of the container's end: for one whose own last words did not arrive. Works for one that is gone.
-    /// Ends within a bound of its own; an engine that keeps no record tells nothing.
+    /// The engine's record of a container's end, for a run without a trailer. Works for a container that is gone too.
+    /// The adapter bounds the wait. An engine that keeps no record returns an empty one.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer.
     async fn last_events(&self, id: &ContainerId) -> Result<LastEvents, EngineError>;
 
-    /// What it uses now, while it runs.
+    /// The container's current use of resources, while it runs.
+    ///
+    /// # Errors
+    ///
+    /// If the container is gone, or the engine fails.
     async fn usage(&self, id: &ContainerId) -> Result<Usage, EngineError>;
 
-    /// Kills it if it runs, and removes it with all it held. One that is gone already is a success.
+    /// Kills the container if it runs, and removes it with its contents. Removing a missing one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer, or refuses.
     async fn remove(&self, id: &ContainerId) -> Result<(), EngineError>;
 
-    /// Every container with our labels, of whatever instance, running or not.
+    /// Every container with Sandtray's labels, of any instance, running or not.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer.
     async fn containers(&self) -> Result<Vec<ContainerInfo>, EngineError>;
 
-    /// The value of [`LABEL_RUN`] on the image with this id, which its containers inherit. `None` where the image has no
+    /// The value of [`LABEL_RUN`] on the image with this id, which its containers inherit. `None` if the image has no
     /// such label, or is gone.
+    ///
+    /// # Errors
+    ///
+    /// If the engine does not answer.
     async fn run_label_of_image(&self, id: &str) -> Result<Option<String>, EngineError>;
 }
 
@@ -103,7 +151,7 @@ pub enum Watched {
     Refused,
 }
 
-/// An image of our own, made on the engine from one that was pulled.
+/// The description of a prepared image, made on the engine from a pulled one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivation {
     /// The id of the image to start from.
@@ -115,11 +163,11 @@ pub struct Derivation {
     /// The limits as far as the engine grants them.
     pub limits: Limits,
     pub instance: InstanceId,
-    /// Of the container that it takes, as every container has one.
+    /// The run id of the container that makes it.
     pub run: RunId,
 }
 
-/// What a container is made for. [`container`] turns it into walls.
+/// The purpose of a container. [`container`] derives the walls from it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContainerSpec {
     pub image: String,
@@ -138,8 +186,8 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// `HOME-BOOT`: the data folder that owns a container, and the start of the service that made it.
-/// Two owners may share an engine; each sweeps only its own.
+/// `HOME-BOOT`: the data folder that owns a container, and the start of the service that made it. Two data folders may
+/// share an engine; each sweeps only its own containers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InstanceId {
     pub home: String,
@@ -153,7 +201,7 @@ impl fmt::Display for InstanceId {
 }
 
 impl InstanceId {
-    /// The inverse of `Display`; `None` for a label that is not ours.
+    /// The inverse of `Display`; `None` for a label of another form.
     pub fn parse(label: &str) -> Option<Self> {
         let (home, boot) = label.split_once('-')?;
         (!home.is_empty() && !boot.is_empty()).then(|| Self { home: home.into(), boot: boot.into() })
@@ -182,11 +230,11 @@ pub struct ImageInfo {
     pub size_bytes: u64,
 }
 
-/// The program's side of a started container.
+/// The attached streams of a started container.
 pub struct Attached {
-    /// `shutdown()` gives the program end-of-file.
+    /// `shutdown()` sends the program end-of-file.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// Must be read or dropped: an engine whose reader stalls cannot kill the container.
+    /// Must be read or dropped: an engine cannot kill a container whose reader stalls.
     pub output: BoxStream<'static, Result<Frame, EngineError>>,
 }
 
@@ -207,53 +255,53 @@ pub struct Exit {
     pub running: bool,
     pub exit_code: i32,
     pub oom_killed: bool,
-    /// When the engine made it; None where it does not say.
+    /// When the engine made it; `None` if it does not say.
     pub started_at: Option<SystemTime>,
 }
 
-/// What an engine recorded of a container's end. No program in the container can make it record a kill or a removal.
+/// An engine's record of a container's end. No program in the container can cause a record of a kill or a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LastEvents {
     pub died: bool,
     /// The engine was asked to kill it.
     pub killed: bool,
-    /// The kernel killed one of its processes for want of memory.
+    /// The kernel killed one of its processes for lack of memory.
     pub out_of_memory: bool,
     pub removed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Of the whole container, its tmpfs included; without the cache that the kernel may take back at any time.
+    /// Memory of the whole container, its tmpfs included, without the cache that the kernel may reclaim.
     pub memory_bytes: u64,
     /// CPU time since it started.
     pub cpu: Duration,
 }
 
-/// What can go wrong between us and an engine.
+/// An error of the engine, or of the connection to it.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EngineError {
-    /// It cannot be reached or does not answer; the state says which.
+    /// The engine cannot be reached, or does not answer. The trouble says which.
     #[error("{0}")]
     Unavailable(EngineTrouble),
     #[error("the image is not there")]
     NoImage,
     #[error("the container is gone")]
     NoContainer,
-    /// The engine makes a volume for each in every container, whatever the container's own config says.
+    /// The engine makes a volume for each of them in every container, whatever the container's config says.
     #[error("the image declares volumes")]
     DeclaresVolumes,
-    /// It answered with a refusal of its own.
+    /// The engine answered with a refusal.
     #[error("the engine refused to {doing}: {message}")]
     Refused { doing: &'static str, message: String },
-    /// The conversation broke off in the middle.
+    /// The connection broke during a request.
     #[error("the connection to the engine broke while it was asked to {doing}: {message}")]
     Broken { doing: &'static str, message: String },
 }
 
 impl EngineError {
-    /// The engine's trouble, where the error says that it cannot be reached. One that hangs up in the middle is on its way
-    /// down or up.
+    /// The engine's trouble, if the error means that it cannot be reached. An engine that hangs up during a request is
+    /// going down or coming up.
     pub fn trouble(&self, endpoint: &Endpoint) -> Option<EngineTrouble> {
         match self {
             Self::Unavailable(trouble) => Some(trouble.clone()),

@@ -1,4 +1,4 @@
-//! Pulling: what one layer reports, folded into one figure; and why a pull fails. Pure: no engine, no clock.
+//! Folds the layers' progress of a pull into one figure, and classifies its failure. Pure: no engine, no clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Layers past this number are not counted; the largest images in use have about 120.
+/// Bound on counted layers; the largest images in use have about 120.
 pub const MAX_LAYERS: usize = 1000;
-/// A layer's id is 12 characters; a longer one is not worth remembering.
+/// Bound on a layer's id. Real ones have 12 characters; a longer one is ignored.
 const MAX_LAYER_ID_BYTES: usize = 128;
-/// What a layer of unknown size is taken for at least, so that a small layer that reports first does not fill the bar.
+/// Assumed minimum size of a layer of unknown size, so that a small layer that reports first does not fill the bar.
 const GUESSED_LAYER_BYTES: u64 = 16 << 20;
-/// Downloading is this share of a layer's way; extracting is the rest.
+/// The share of downloading in a layer's progress; extracting is the rest.
 const DOWNLOAD_SHARE: f64 = 0.75;
-/// No line at all for this long while bytes should come: the network is gone.
+/// Silence during a download after which the network counts as lost.
 pub const DOWNLOAD_SILENCE: Duration = Duration::from_secs(60);
-/// No line for this long once everything is downloaded. Podman unpacks without a word.
+/// Silence allowed once everything is downloaded. Podman unpacks without any output.
 pub const UNPACK_SILENCE: Duration = Duration::from_secs(600);
-/// An engine's message is quoted up to here.
+/// Bound on the quoted part of an engine's message.
 const MAX_MESSAGE_CHARS: usize = 400;
 
-/// One line of an engine's pull stream, in our words.
+/// One line of an engine's pull stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerEvent {
     /// Short id of the layer; empty for lines about the whole image.
@@ -45,12 +45,12 @@ pub enum LayerStep {
         total: u64,
     },
     Complete,
-    /// A line that says nothing about progress.
+    /// A line without progress.
     Other,
 }
 
 impl LayerEvent {
-    /// `status` as Docker and Podman word it; `current` and `total` are 0 where the line has none.
+    /// `status` in Docker's or Podman's words; `current` and `total` are 0 if the line has none.
     pub fn parse(layer: &str, status: &str, current: u64, total: u64) -> Self {
         let step = match status {
             "Already exists" => LayerStep::AlreadyExists,
@@ -59,7 +59,7 @@ impl LayerEvent {
             "Verifying Checksum" | "Download complete" => LayerStep::Downloaded,
             "Extracting" => LayerStep::Extracting { current, total },
             "Pull complete" => LayerStep::Complete,
-            // "Pulling from library/alpine" carries the tag where a layer's id would be.
+            // "Pulling from library/alpine" has the tag in place of a layer's id.
             _ => LayerStep::Other,
         };
         Self { layer: layer.to_owned(), step }
@@ -83,7 +83,7 @@ impl PullFigure {
     pub const PREPARING: Self = Self { fraction: 1.0, downloaded_bytes: 0, total_bytes: 0, preparing: true };
 }
 
-/// Folds the lines of one pull into one figure that never goes back.
+/// Folds the lines of one pull into one figure that never decreases.
 #[derive(Debug, Clone, Default)]
 pub struct PullFold {
     layers: HashMap<String, Layer>,
@@ -96,7 +96,7 @@ struct Layer {
     downloaded: u64,
     /// Compressed bytes; 0 while unknown.
     total: u64,
-    /// It is all here, whatever the figures say.
+    /// Completely downloaded, whatever the figures say.
     fetched: bool,
     /// 0 to 1.
     extracted: f64,
@@ -108,7 +108,7 @@ impl PullFold {
         self.figure()
     }
 
-    /// How long the engine may stay silent from here before the pull counts as stalled, and what that would mean.
+    /// How long the engine may stay silent now before the pull counts as stalled, and the error for that.
     pub fn patience(&self) -> (Duration, PullError) {
         let unpacking = !self.layers.is_empty() && self.layers.values().all(|layer| layer.fetched);
         if unpacking {
@@ -120,7 +120,7 @@ impl PullFold {
     }
 
     fn note(&mut self, event: &LayerEvent) {
-        // A layer that is here already is no part of what has to be done.
+        // A layer that is already present is not part of the work.
         if matches!(event.step, LayerStep::Other | LayerStep::AlreadyExists) {
             return;
         }
@@ -133,13 +133,13 @@ impl PullFold {
             LayerStep::Other | LayerStep::AlreadyExists | LayerStep::Waiting => {}
             LayerStep::Downloading { current, total } => {
                 layer.total = layer.total.max(total);
-                // After a broken connection a layer starts again from nothing.
+                // After a broken connection, a layer starts again from zero.
                 layer.downloaded = layer.downloaded.max(current);
             }
             LayerStep::Downloaded => layer.fetched = true,
             LayerStep::Extracting { current, total } => {
                 layer.fetched = true;
-                // containerd counts seconds here and knows no total.
+                // containerd counts seconds here, without a total.
                 if total > 0 {
                     layer.extracted = layer.extracted.max((current as f64 / total as f64).min(1.0));
                 }
@@ -210,7 +210,7 @@ pub enum PullError {
 }
 
 impl PullError {
-    /// What an engine said, before its stream (`status` is the HTTP status) or inside it.
+    /// Classifies an engine's message, sent before its stream (`status` is the HTTP status) or inside it.
     pub fn classify(status: Option<u16>, message: &str) -> Self {
         let lower = message.to_lowercase();
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
@@ -220,7 +220,7 @@ impl PullError {
             Self::DiskFull
         } else if says(RATE_LIMITED) {
             Self::RateLimited
-        // Before "does not exist": Docker Hub's one message holds both.
+        // Checked before "does not exist", because Docker Hub's single message holds both.
         } else if says(DENIED) {
             Self::Denied
         } else if says(NO_SUCH_IMAGE) {
@@ -242,7 +242,7 @@ impl PullError {
         Self::Other { message }
     }
 
-    /// The error as a sentence of its own; the message itself fits the end of a sentence.
+    /// The error as a complete sentence. The `Display` text fits the end of a sentence.
     pub fn sentence(&self) -> String {
         match self {
             Self::NoSuchImage => "There is no such image.".into(),
@@ -258,7 +258,7 @@ impl PullError {
         }
     }
 
-    /// Pulls send no credentials, so a login helps `docker pull`, and a pulled image helps us.
+    /// The next step. Pulls send no credentials; for an image that needs a login, `docker pull` makes it present.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoSuchImage => "Check the image's name in Sandtray's settings.",

@@ -1,7 +1,7 @@
-//! The system calls a program may make: an allow list, written down once and handed to the engine as JSON.
+//! The allow list of system calls, handed to the engine as JSON.
 //!
-//! It knows nothing of languages. Everything that is not allowed here is refused with EPERM by the kernel, whatever the
-//! engine's own profile says; what user space is known to do without is refused with ENOSYS, so that it falls back.
+//! It is the same for all languages. The kernel refuses every other call with EPERM, whatever the engine's own profile
+//! says. Calls that user space is known to do without are refused with ENOSYS, so that it falls back.
 
 mod arguments;
 
@@ -9,18 +9,18 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-/// The profile as an engine wants it after `seccomp=`. One text serves every engine: it names the native architectures
-/// of both machines we know, and the engine keeps the line of its own.
+/// The profile in the form that an engine expects after `seccomp=`. One text serves every engine: it names the native
+/// architectures of both supported machines, and the engine keeps the entry of its own.
 pub fn profile() -> &'static str {
     static PROFILE: LazyLock<String> = LazyLock::new(|| build().to_string());
     &PROFILE
 }
 
-/// `ionice` calls it. Unlike nearly everything else that is refused here, the default profiles of Docker and Podman
-/// allow it to anybody and a shell can try it: this is how [`super::walls`] sees that the profile in force is ours.
+/// `ionice` calls it. Unlike nearly every other call that is refused here, the default profiles of Docker and Podman
+/// allow it to any user, and a shell can try it. So it shows [`super::walls`] that the profile in force is Sandtray's.
 pub const CANARY: &str = "ioprio_set";
 
-/// `fstatfs` for runc too, which looks at /proc after the filter is in force.
+/// Includes `fstatfs` for runc, which looks at /proc after the filter is in force.
 const FILES: &str = "\
     access chdir chmod chown close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2 fadvise64 \
     fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl fdatasync fgetxattr flistxattr flock \
@@ -35,8 +35,8 @@ const MEMORY: &str = "\
     brk get_mempolicy madvise membarrier memfd_create mincore mlock mlock2 mlockall mmap mprotect mremap mseal msync \
     munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect";
 
-/// Identity calls are among them: without capabilities and with no-new-privileges they change nothing, and busybox dies
-/// where `setuid(getuid())` is refused.
+/// Includes calls that change identity: without capabilities and with no-new-privileges they change nothing, and
+/// busybox dies if `setuid(getuid())` is refused.
 const PROCESSES: &str = "\
     capget capset execve execveat exit exit_group fork getegid geteuid getgid getgroups getpgid getpgrp getpid \
     getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid ioprio_get kill pidfd_open \
@@ -49,7 +49,7 @@ const THREADS_AND_SIGNALS: &str = "\
     rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait \
     rt_tgsigqueueinfo set_robust_list set_tid_address sigaltstack signalfd signalfd4";
 
-/// Reading clocks and waiting; nothing that sets one.
+/// Reading clocks and waiting, but not setting a clock.
 const TIME_AND_WAITING: &str = "\
     alarm clock_getres clock_gettime clock_nanosleep epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 \
     epoll_wait eventfd eventfd2 getitimer getrandom gettimeofday nanosleep poll ppoll pselect6 select setitimer \
@@ -60,8 +60,9 @@ const TIME_AND_WAITING: &str = "\
 /// messages and options are allowed.
 const SOCKETS: &str = "accept accept4 bind connect getpeername getsockname listen shutdown";
 
-/// Refused as if the kernel had never heard of them. Their users probe and fall back on ENOSYS alone: glibc from
-/// `clone3` (whose flags lie in memory, where a filter cannot look) to `clone`, libuv and others from io_uring to epoll.
+/// Refused with ENOSYS, as if the kernel did not know them. Their users probe and fall back on ENOSYS alone: glibc from
+/// `clone3` (whose flags are in memory, where a filter cannot look) to `clone`, libuv and others from io_uring to
+/// epoll.
 const UNKNOWN: &str = "\
     clone3 fanotify_init fanotify_mark io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit \
     io_uring_enter io_uring_register io_uring_setup landlock_add_rule landlock_create_ruleset landlock_restrict_self \
@@ -76,14 +77,14 @@ const AF_INET: u64 = 2;
 const AF_INET6: u64 = 10;
 const AF_NETLINK: u64 = 16;
 
-/// `type` of a socket without the flags that may be or-ed into it.
+/// The `type` of a socket without the flags that may be or-ed into it.
 const SOCK_TYPE: u64 = 0xf;
 const SOCK_STREAM: u64 = 1;
 const SOCK_DGRAM: u64 = 2;
 const IPPROTO_TCP: u64 = 6;
 const IPPROTO_UDP: u64 = 17;
 
-/// The part of a file mode that says what kind of file.
+/// The bits of a file mode that hold the kind of file.
 const FILE_KIND: u64 = 0o170_000;
 
 const EPERM: u32 = 1;
@@ -96,16 +97,16 @@ fn build() -> Value {
         .map(|names| allow(names, &[]))
         .collect();
 
-    // Thread-local storage on x86-64. On other machines the name means nothing.
+    // Thread-local storage on x86-64. Other machines do not have this call.
     rules.push(on(&["amd64"], allow("arch_prctl", &[])));
-    // Threads and children, in the namespaces there are. On a machine whose flags are another argument than the first
-    // there is no rule, so no process, so no run.
+    // Threads and children, in the existing namespaces. On a machine whose `clone` takes its flags in another argument
+    // there is no rule, so no process can start, and no run.
     rules.push(on(&["amd64", "arm64"], allow("clone", &[masked(0, NAMESPACE_FLAGS, 0)])));
-    // Asking for the execution domain, and the plain Linux one; none that turns off address randomisation.
+    // Reading the execution domain, and setting the plain Linux one. No domain that turns off address randomisation.
     for domain in [0, 0xffff_ffff] {
         rules.push(allow("personality", &[equal(0, domain)]));
     }
-    // Regular files, fifos and sockets; no device node, even where a capability should be left by mistake.
+    // Regular files, fifos and sockets, but no device nodes, even if a capability should be left by mistake.
     for kind in [0, 0o100_000, 0o010_000, 0o140_000] {
         rules.push(allow("mknod", &[masked(1, FILE_KIND, kind)]));
         rules.push(allow("mknodat", &[masked(2, FILE_KIND, kind)]));
@@ -117,8 +118,9 @@ fn build() -> Value {
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": EPERM,
-        // The engine picks its own line. No 32-bit architecture is listed beneath: through `int 0x80` a program would
-        // reach ptrace, io_uring and, by way of socketcall (whose arguments a filter cannot see), every socket family.
+        // The engine picks the entry of its own architecture. No 32-bit architecture is listed beneath: through `int
+        // 0x80` a program would reach ptrace, io_uring and, by way of socketcall (whose arguments a filter cannot see),
+        // every socket family.
         "archMap": [
             { "architecture": "SCMP_ARCH_X86_64", "subArchitectures": [] },
             { "architecture": "SCMP_ARCH_AARCH64", "subArchitectures": [] },
@@ -127,15 +129,16 @@ fn build() -> Value {
     })
 }
 
-/// There is no network, so an internet socket reaches nothing but a server in the same container; programs like to test
-/// themselves that way. Every other family (VSOCK reaches the machine underneath, the rest are kernel surface), raw
-/// sockets and the rarer protocols are refused.
+/// Rules for making sockets. There is no network, so an internet socket reaches only a server in the same container;
+/// programs like to test themselves that way. Every other family (VSOCK reaches the machine underneath, the rest are
+/// kernel surface), raw sockets and the rarer protocols are refused.
 fn socket_rules() -> Vec<Value> {
     let mut rules = vec![
-        // An event loop's way to wake itself.
+        // Event loops use it to wake themselves.
         allow("socketpair", &[equal(0, AF_UNIX)]),
         allow("socket", &[equal(0, AF_UNIX)]),
-        // Asked by whoever lists network interfaces (Node throws then, Go returns it): say what is so, not EPERM.
+        // Used to list network interfaces. EAFNOSUPPORT is the true answer; on EPERM Node throws, and Go returns the
+        // error.
         refuse("socket", EAFNOSUPPORT, &[equal(0, AF_NETLINK)]),
     ];
     for family in [AF_INET, AF_INET6] {
@@ -149,7 +152,7 @@ fn socket_rules() -> Vec<Value> {
     rules
 }
 
-/// `names` are parted by blanks.
+/// `names` are separated by blanks.
 fn allow(names: &str, args: &[Value]) -> Value {
     let names: Vec<&str> = names.split_whitespace().collect();
     json!({ "names": names, "action": "SCMP_ACT_ALLOW", "args": args })
@@ -160,7 +163,7 @@ fn refuse(names: &str, errno: u32, args: &[Value]) -> Value {
     json!({ "names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": errno, "args": args })
 }
 
-/// The rule, on engines that run on one of these machines only.
+/// Restricts the rule to engines on these machines.
 fn on(arches: &[&str], mut rule: Value) -> Value {
     rule["includes"] = json!({ "arches": arches });
     rule
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
     use std::collections::{BTreeMap, HashSet};
 
-    /// Every rule of the profile, by the name of each call that it speaks of.
+    /// Every rule of the profile, by the names of its calls.
     fn rules() -> BTreeMap<String, Vec<Value>> {
         let profile: Value = serde_json::from_str(profile()).unwrap();
         let mut rules: BTreeMap<String, Vec<Value>> = BTreeMap::new();

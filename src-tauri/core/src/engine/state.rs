@@ -1,4 +1,4 @@
-//! The engine as the owner sees it: one state at a time, each with its sentence and its next step.
+//! The engine's state for display: one state at a time, each with its sentence and its next step.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct Endpoint {
     pub found: String,
 }
 
-/// Who wrote an engine's address down.
+/// The source of an engine's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NamedBy {
     /// The owner, in Sandtray's settings.
@@ -30,12 +30,12 @@ pub enum NamedBy {
 }
 
 impl Endpoint {
-    /// What its owner calls it, before it has said so itself.
+    /// The engine's usual name, for use before it has reported its own.
     pub fn engine_name(&self) -> &'static str {
         if self.url.contains("podman") || self.found.contains("Podman") { "Podman" } else { "Docker" }
     }
 
-    /// Where its address was written down; nowhere, where it is a usual place.
+    /// The source of the address; `None` for a usual place.
     pub fn named_by(&self) -> Option<NamedBy> {
         match self.found.as_str() {
             BY_SETTINGS => Some(NamedBy::Settings),
@@ -44,8 +44,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether the engine is reached unencrypted and perhaps over a network. An address that cannot be read as one of
-    /// this computer counts as one of another.
+    /// Whether the engine is reached unencrypted and perhaps over a network. An address that is not clearly one of this
+    /// computer counts as remote.
     pub fn is_remote(&self) -> bool {
         match self.url.split_once("://") {
             Some(("tcp" | "http", authority)) => !is_loopback(authority),
@@ -64,8 +64,9 @@ impl Endpoint {
     }
 }
 
-/// `localhost`, an IPv4 address or an IPv6 one in brackets, with a port or without. Nothing else is accepted: an
-/// address with a user name, a path or a second scheme may lead to another place than it seems to.
+/// Whether the address is `localhost`, an IPv4 loopback address or an IPv6 one in brackets, with or without a port.
+/// Nothing else is accepted: an address with a user name, a path or a second scheme may lead to another place than it
+/// seems to.
 fn is_loopback(authority: &str) -> bool {
     let authority = authority.strip_suffix('/').unwrap_or(authority);
     let (is_own, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -109,7 +110,8 @@ pub struct EngineInfo {
 }
 
 impl EngineInfo {
-    /// Whether what was proved of one holds for the other. A virtual machine's memory changes while its engine stays the same.
+    /// Whether a proof for one holds for the other. Memory is not compared: a virtual machine's memory changes while
+    /// its engine stays the same.
     pub fn is_of_same_engine(&self, other: &Self) -> bool {
         let Self { name, version, api_version, endpoint, os, arch, cpus, memory_bytes: _, fingerprint } = self;
         (name, version, api_version, endpoint, os, arch, cpus, fingerprint)
@@ -168,7 +170,7 @@ pub enum EngineTrouble {
 }
 
 impl EngineTrouble {
-    /// Stable; for programs and for the window's choice of words.
+    /// A stable word, for programs and for the window's choice of words.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Absent { .. } => "absent",
@@ -239,7 +241,7 @@ impl EngineTrouble {
         }
     }
 
-    /// The hint's command, to be typed or copied as it is.
+    /// The hint's command, to be typed or copied verbatim.
     fn command(&self) -> Option<&'static str> {
         match self {
             Self::NotRunning { endpoint } if endpoint.url == "unix:///var/run/docker.sock" => {

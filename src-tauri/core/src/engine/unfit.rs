@@ -1,4 +1,4 @@
-//! What kind of reason keeps an engine from being used. The sentence that says it goes beside it.
+//! The kinds of reasons that keep an engine from being used. The sentence about it is stored beside the kind.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// What is wrong in a few words that follow the engine's name.
+    /// The trouble in a few words that follow the engine's name.
     pub(super) fn summary(self, engine: &str) -> String {
         match self {
             Self::Address => format!("{engine}'s address can't be used"),

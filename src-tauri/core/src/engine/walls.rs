@@ -1,8 +1,8 @@
-//! Judges whether an engine holds the walls for an image: a program that looks at them from inside, and the judgement
-//! of its output. Pure. Who runs the probe, and when, is decided elsewhere. Its output comes from our own program in an
-//! image whose user code has not run yet.
+//! Judges whether an engine holds the walls for an image: a probe looks at them from inside, and this module judges its
+//! output. Pure; the caller decides when to run the probe. The output comes from Sandtray's own program in an image
+//! whose user code has not run yet.
 //!
-//! It fails closed: what is absent, double, or not understood counts as a wall that is missing.
+//! It fails closed: a fact that is absent, repeated, or not understood counts as a missing wall.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -14,10 +14,10 @@ use super::container::{self, ENVIRONMENT, FILE_BYTES, HOSTNAME, INODES, MEMLOCK_
 use crate::language::Language;
 use crate::run::Limits;
 
-/// Standard output of the probe longer than this is no valid answer.
+/// Bound on the probe's standard output; a longer one is invalid.
 pub const PROBE_BYTES: usize = 64 << 10;
 
-/// A shell program. [`missing`] judges its whole standard output.
+/// The probe, a shell script. [`missing`] judges its whole standard output.
 pub fn probe() -> &'static str {
     static PROBE: LazyLock<String> = LazyLock::new(|| {
         let list = |paths: Vec<&str>| paths.join(" ");
@@ -37,11 +37,11 @@ pub enum Launcher {
     Readable,
 }
 
-/// What a shell adds to its own environment.
+/// Variables that a shell adds to its environment.
 const SHELL_VARIABLES: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
-/// PID 1, the probe's shells and what they start. In the host's PID namespace there would be many more.
+/// Bound on processes: PID 1, the probe's shells and their children. The host's PID namespace would show many more.
 const MOST_PROCESSES: u64 = 10;
-/// Mounts, and entries in /dev. There are usually about eighty mounts and twelve entries.
+/// Bound on mounts, and on entries in /dev. There are usually about eighty mounts and twelve entries.
 const MOST_SEEN: u64 = 200;
 /// The attacks on PID 1 that the probe tries: the key of each fact, and the files that it names.
 const WAYS_TO_PID_1: [(&str, &[&str]); 2] = [
@@ -64,7 +64,7 @@ const DEVICES: [(&str, &str); 8] = [
     ("/dev/pts/ptmx", "5 2"),
 ];
 
-/// Every wall that is missing, in words that finish "The engine doesn't hold a wall that keeps programs in: ...".
+/// Every missing wall, in words that finish "The engine doesn't hold a wall that keeps programs in: ...".
 pub fn missing(facts: &str, expected: &Limits) -> Vec<String> {
     let Some(facts) = Facts::parse(facts) else {
         return vec!["the probe of the walls gave no answer that can be understood".into()];
@@ -118,7 +118,7 @@ pub fn launcher(facts: &str) -> Launcher {
 struct Facts<'a>(HashMap<&'a str, Vec<&'a str>>);
 
 impl<'a> Facts<'a> {
-    /// `None` where a line is not a fact, or the last one is not there: the probe broke off.
+    /// `None` if a line is not a fact, or the last one is missing because the probe broke off.
     fn parse(text: &'a str) -> Option<Self> {
         if text.len() > PROBE_BYTES {
             return None;
@@ -135,7 +135,7 @@ impl<'a> Facts<'a> {
         self.0.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a key that stands once.
+    /// The value of a key that occurs exactly once.
     fn one(&self, key: &str) -> Option<&'a str> {
         match self.all(key) {
             [value] => Some(value),
@@ -143,25 +143,25 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Where and how: the options of the mount that lies on top at `point`.
+    /// The options of the topmost mount at `point`.
     fn mount(&self, point: &str) -> Option<Vec<&'a str>> {
         let on_top = self.all("mount").iter().rev().find(|mount| mount.split(' ').next() == Some(point))?;
         Some(on_top.split(' ').nth(2)?.split(',').collect())
     }
 }
 
-/// A whole number in plain digits, of at least one and at most so many. `max`, `-1` and `unlimited` are none.
+/// Whether the value is a whole number in plain digits, from 1 to `most`. `max`, `-1` and `unlimited` are not.
 fn at_most(value: Option<&str>, most: u64) -> bool {
     value.and_then(whole).is_some_and(|number| (1..=most).contains(&number))
 }
 
 fn whole(text: &str) -> Option<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
 fn is_nobody(facts: &Facts) -> bool {
-    // Real, effective, saved and file system.
+    // Real, effective, saved and file system ids.
     let four = [UID; 4].map(|id| id.to_string()).join(" ");
     let groups = facts.one("status.Groups");
     facts.one("status.Uid") == Some(&four)
@@ -175,7 +175,8 @@ fn has_no_capability(facts: &Facts) -> bool {
         .all(|set| facts.one(&format!("status.{set}")) == Some("0000000000000000"))
 }
 
-/// A filter is there, and it is ours: it refuses [`super::seccomp::CANARY`], which the engines' own profiles allow.
+/// A filter is in force, and it is Sandtray's: it refuses [`super::seccomp::CANARY`], which the engines' own profiles
+/// allow.
 fn is_filtered(facts: &Facts) -> bool {
     let unshare = facts.one("call.unshare");
     facts.one("status.Seccomp") == Some("2")
@@ -196,7 +197,7 @@ fn root_is_read_only(facts: &Facts) -> bool {
     facts.mount("/").is_some_and(|options| options.contains(&"ro"))
 }
 
-/// Both are there as well: a probe that can write nowhere did not look properly.
+/// Both must be found: a probe that can write nowhere did not look properly.
 fn writable_are_only_two(facts: &Facts) -> bool {
     let places: BTreeSet<&str> = facts.all("writable").iter().copied().collect();
     places == BTreeSet::from([TMP, WORK])
@@ -215,7 +216,7 @@ fn largest_tmp() -> u64 {
     Language::ALL.into_iter().map(|language| u64::from(language.recipe().tmp_mib)).max().unwrap_or(0)
 }
 
-/// Apart from what the kernel makes up, there are the places that we mount and the three files that engines write.
+/// Beside the kernel's own mounts, there are only those of Sandtray and the files that engines write.
 fn mounts_are_known(facts: &Facts) -> bool {
     const FILES: [&str; 4] = ["/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/run/.containerenv"];
     let mounts = facts.all("mount");
@@ -261,7 +262,7 @@ fn machine_is_hidden(facts: &Facts) -> bool {
     facts.one("masked").and_then(whole) == hidden && facts.all("unmasked").is_empty()
 }
 
-/// Most of them can only be written by root in any case, so the check is how they are mounted.
+/// Checks how they are mounted, because most of them can only be written by root in any case.
 fn settings_are_read_only(facts: &Facts) -> bool {
     let places = facts.all("readonly");
     places.contains(&"/proc/sys")
@@ -272,8 +273,8 @@ fn memory_is_limited(facts: &Facts, expected: &Limits) -> bool {
     at_most(facts.one("memory"), expected.memory_bytes)
 }
 
-/// Version 2 of control groups limits swap alone, version 1 limits it together with memory. Some kernels limit it in
-/// neither way; that does no harm where there is no swap at all.
+/// Control groups version 2 limit swap alone, version 1 limits it together with memory. Some kernels have neither
+/// limit, which does no harm if there is no swap at all.
 fn swap_is_off(facts: &Facts, expected: &Limits) -> bool {
     match (facts.one("swap.alone"), facts.one("swap.together")) {
         (Some(alone), None) => alone == "0",

@@ -1,4 +1,5 @@
-//! The end of a container that did not report its own: by what the engine recorded, never by what the program can write.
+//! The verdict on a container that sent no trailer. It uses the engine's records, never anything that the program can
+//! write.
 
 use std::time::Duration;
 
@@ -11,17 +12,19 @@ use crate::launcher::Ending;
 use crate::lease::Container;
 use crate::run::{CutBy, Status};
 
-/// For the engine's word on a container that ended without its own.
+/// Bound on one question about a container's end, and on the wait until the engine notices the end of a container
+/// without a trailer.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
-/// The same for one whose program has not started: another one takes its place, and its caller waits.
+/// The wait for the engine to notice the end of a container whose program has not started. Shorter, because another
+/// container takes its place while the caller waits.
 const NOTICE_LIMIT: Duration = Duration::from_secs(1);
 const EXIT_POLL: Duration = Duration::from_millis(50);
 
-/// 128 + SIGKILL: what a shell would say of a program that Sandtray killed.
+/// 128 + SIGKILL: the exit code that a shell reports for a killed program.
 pub(super) const KILLED: i32 = 137;
-/// PID 1's own exit code where its watchdog ended the run.
+/// PID 1's exit code after its watchdog ended the run.
 const WATCHDOG: i32 = 124;
-/// And where the program did not get to its interpreter whole.
+/// PID 1's exit code after the program did not reach its interpreter whole.
 const NOT_FED: i32 = 125;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +39,7 @@ impl Verdict {
         Self { status, exit_code: KILLED, oom_kills: 0 }
     }
 
-    /// From what PID 1 says of a program that it saw end.
+    /// The verdict from the launcher's trailer.
     pub(super) fn of(ending: &Ending) -> Self {
         let exit_code = i32::from(ending.exit_code);
         let status = match (exit_code, ending.oom_kills) {
@@ -57,18 +60,18 @@ pub(super) enum End {
     NotFed,
 }
 
-/// What is known of the channel to a container.
+/// The state of the channel to a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Channel {
-    /// It broke, rather than ended with its container.
+    /// The connection broke; it did not end with its container.
     pub(super) broke: bool,
     /// The program cannot touch PID 1.
     pub(super) sealed: bool,
 }
 
-/// After the start line.
+/// The end of a container that printed its start line but no trailer.
 pub(super) async fn without_trailer(container: &Container, channel: Channel) -> End {
-    // A way that broke says nothing of the container, which may run on for as long as its program.
+    // A broken connection tells nothing about the container, which may run as long as its program. So there is no wait.
     let patience = if channel.broke { Duration::ZERO } else { EXIT_LIMIT };
     let exit = match stand(container, patience).await {
         Stand::Away(_) | Stand::Running => return End::CutOff(CutBy::Engine),
@@ -86,31 +89,31 @@ pub(super) async fn without_trailer(container: &Container, channel: Channel) -> 
     }
 }
 
-/// `exit` is `None` for one that is gone.
+/// `exit` is `None` if the container is gone.
 fn decide(exit: Option<&Exit>, events: LastEvents, channel: Channel) -> End {
     let code = exit.map(|exit| exit.exit_code);
     let killed_for_memory = events.out_of_memory || exit.is_some_and(|exit| exit.oom_killed);
-    // First what no program can bring about.
+    // Records that no program can cause come first.
     if events.killed {
         return End::CutOff(CutBy::Outside);
     }
-    // The flag may be about a child, and PID 1 have come to a good end.
+    // The flag may be about a child, while PID 1 exited well.
     if killed_for_memory && code != Some(0) {
         return End::Verdict(Verdict { status: Status::OutOfMemory, exit_code: KILLED, oom_kills: 1 });
     }
     match code {
         _ if events.removed => End::CutOff(CutBy::Outside),
         None => End::CutOff(CutBy::Unknown),
-        // The program may have chosen how PID 1 ended. No exit code of it may pass for something else than a failure.
+        // The program may have chosen PID 1's exit code, so every code counts as a failure.
         Some(_) if !channel.sealed && !channel.broke => End::Verdict(Verdict::killed(Status::Failed)),
         Some(WATCHDOG) if channel.sealed => End::Verdict(Verdict::killed(Status::Timeout)),
         Some(NOT_FED) if channel.sealed => End::NotFed,
         Some(_) if channel.broke => End::CutOff(CutBy::Engine),
-        // It said its last words, and they were lost on the way.
+        // The launcher wrote its trailer, and the trailer was lost on the way.
         Some(0) => End::CutOff(CutBy::Engine),
-        // From inside nothing can kill a PID 1 that is sealed.
+        // A process inside cannot kill a sealed PID 1.
         Some(KILLED) => End::CutOff(CutBy::Unknown),
-        // It failed by itself; the program may have brought that about.
+        // The launcher failed. The program may be the cause.
         Some(_) => End::Verdict(Verdict::killed(Status::Failed)),
     }
 }
@@ -123,9 +126,9 @@ pub(super) enum Early {
     Removed,
     /// The connection to it broke. Another container can take its place.
     Broke,
-    /// It exited with 0, as the launcher does at the end of an empty input. The connection to it may have broken.
+    /// It exited with 0, as the launcher does on end-of-file. The connection to it may have broken.
     Unheard,
-    /// It failed by itself.
+    /// It failed without outside cause.
     Own,
 }
 
@@ -149,18 +152,19 @@ pub(super) async fn before_the_start(container: &Container, broke: bool) -> Earl
     }
 }
 
-/// How a container stands, by its engine.
+/// The container's state as its engine reports it.
 enum Stand {
     /// The engine cannot be reached.
     Away(EngineTrouble),
     Running,
     Gone,
     Ended(Exit),
-    /// The engine answers, and does not say.
+    /// The engine answers with an error that does not tell.
     Untold,
 }
 
-/// Its pipes may close some time before the engine has noticed that it ended: for so long it is asked again.
+/// Asks for the container's state. Its pipes may close before the engine notices the end, so the question is repeated
+/// for as long as `patience`.
 async fn stand(container: &Container, patience: Duration) -> Stand {
     let endpoint = container.endpoint();
     let end = Instant::now() + patience;
@@ -176,7 +180,7 @@ async fn stand(container: &Container, patience: Duration) -> Stand {
     }
 }
 
-/// The run's error where the launcher could not hand the program over.
+/// The error of a run whose program the launcher could not hand over.
 pub(super) fn not_fed() -> RunError {
     RunError::Internal("the program could not be handed to its interpreter; run it again".into())
 }
@@ -238,7 +242,7 @@ mod tests {
             assert_eq!(decide(exit.as_ref(), events, SEALED), End::CutOff(CutBy::Unknown), "{exit:?} {events:?}");
         }
         assert_eq!(decide(None, NOTHING, OPEN), End::CutOff(CutBy::Unknown), "no program can remove its container");
-        // PID 1 came to its good end unheard.
+        // PID 1 exited well, but its trailer was lost.
         assert_eq!(decide(exit(0).as_ref(), DIED, SEALED), End::CutOff(CutBy::Engine));
         let child = Some(Exit { oom_killed: true, ..exit(0).unwrap() });
         assert_eq!(decide(child.as_ref(), DIED, SEALED), End::CutOff(CutBy::Engine));
@@ -253,7 +257,7 @@ mod tests {
                 assert_eq!(end, End::Verdict(Verdict::killed(Status::Failed)), "{code} {events:?}");
             }
         }
-        // Nor one that makes a sealed one fail.
+        // Nor an exit code by which a sealed PID 1 failed.
         assert_eq!(decide(exit(2).as_ref(), DIED, SEALED), End::Verdict(Verdict::killed(Status::Failed)));
     }
 }

@@ -1,4 +1,5 @@
-//! One run in one leased container: send, watch the deadline and the caps, collect, and say honestly how it ended.
+//! One run in one leased container: sends the program, enforces the deadline and the caps, collects the results, and
+//! decides how the run ended.
 
 mod ending;
 mod output;
@@ -25,52 +26,57 @@ use crate::tap::Tap;
 use ending::{Channel, Early, End, KILLED, Verdict};
 use output::Output;
 
-/// From the header to the start line: unpacking 6 MB takes a fraction of a second on a slow machine.
+/// Bound on the time from the header to the start line. Unpacking 6 MB takes a fraction of a second on a slow machine.
 const SETUP_LIMIT: Duration = Duration::from_secs(30);
-/// From the trailer to the end of the tar.
+/// Bound on the time from the trailer to the end of the tar.
 const COLLECT_LIMIT: Duration = Duration::from_secs(10);
-/// From the run's own limit to the end of the tar, for a program that ended just in time.
+/// Bound on the time from the run's own limit to the end of the tar, for a program that ended just in time.
 const COLLECT_GRACE: Duration = Duration::from_secs(2);
 
-/// The launcher waits this long for what a program left running.
+/// The launcher waits this long for processes that the program left running.
 const LINGER: Duration = Duration::from_millis(100);
-/// Most names of files outside `out/` that are reported.
+/// Bound on the reported names of files outside `out/`.
 const MAX_LEFT_BEHIND: usize = 100;
 
-/// Of what a container said that never started its program, for the error.
+/// Characters of standard error that are quoted if the program did not start.
 const MAX_SAID: usize = 300;
 
-/// Where a run's progress goes while it runs. A receiver that is too slow loses output, counted in `missed`, never the verdict.
+/// The receivers of a run's progress. A slow one loses output, which is counted in `missed`, but never the verdict.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// The program has been started.
     pub started: Option<oneshot::Sender<()>>,
     pub output: Option<mpsc::Sender<OutputChunk>>,
-    /// What `output` had no room for; whoever reads it tells of that last.
+    /// The bytes that `output` had no room for. The reader reports them last.
     pub missed: Missed,
-    /// For the owner, who may look on.
+    /// The live output, for the owner.
     pub tap: Tap,
     /// The bytes kept for the run, counted on its client's account.
     pub hold: Hold,
 }
 
-/// What is known before the container is.
+/// The time of a request, known before there is a container.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     pub at: Instant,
     pub wall_clock: SystemTime,
 }
 
-/// Why there is no outcome.
+/// The reason why there is no outcome.
 #[derive(Debug)]
 pub enum Failed {
     Run(RunError),
-    /// The container was lost before its program started: another one will do as well. The error is for the case that the
-    /// next one is lost too.
+    /// The container was lost before its program started; another one can take its place. The error is reported if that
+    /// one is lost too.
     Lost(RunError),
 }
 
-/// Runs the program and lets the container go. Cancelling ends it with the verdict `cancelled` and what it printed so far.
+/// Runs the program and releases the container. A cancel ends the run with the verdict `cancelled` and the output so
+/// far.
+///
+/// # Errors
+///
+/// If the files cannot be packed, the program never started, or the run was cut off.
 pub async fn execute(
     lease: Lease,
     spec: &RunSpec,
@@ -89,7 +95,7 @@ pub async fn execute(
     run.judge(cause, container, spec, image).await
 }
 
-/// What is known before a run that never got a container.
+/// The outcome of a run that was cancelled before it had a container.
 pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked, by: EndedBy) -> Outcome {
     Outcome {
         status: Status::Cancelled,
@@ -111,19 +117,19 @@ pub fn cancelled_early(spec: &RunSpec, image: String, asked: Asked, by: EndedBy)
     }
 }
 
-/// Why a run is over.
+/// The reason why a run is over.
 #[derive(Debug)]
 enum Cause {
     /// The trailer and all files are in.
     Complete,
     Cancelled(EndedBy),
-    /// The current phase took longer than it may.
+    /// The current phase exceeded its time limit.
     Deadline,
     OutputLimit,
-    /// The container's streams ended before the launcher said so.
+    /// The container's streams ended before the trailer and all files were in.
     StreamEnded,
     StreamFailed(EngineError),
-    /// What came cannot be the launcher's: its image lacks a tool, or the program wrote over its lines.
+    /// The output cannot be the launcher's: the image lacks a tool, or the program wrote over the launcher's lines.
     Broken(&'static str),
 }
 
@@ -131,17 +137,17 @@ struct Run<'a> {
     limit: Duration,
     asked_at: Instant,
     started: &'a mut Option<oneshot::Sender<()>>,
-    /// When the program started; before that the launcher is at work.
+    /// The program's start; `None` while the launcher is at work.
     began: Option<Instant>,
-    /// When the program ended; after that its files come.
+    /// The program's end; its files follow.
     ended: Option<Instant>,
-    /// Whether the trailer is certainly from the launcher: the program cannot know the nonce.
+    /// Whether the trailer is certainly the launcher's, because the program cannot know the nonce.
     sealed: bool,
     report: Report,
     complete: bool,
     stdout: Output,
     stderr: Output,
-    /// Splits the program's standard error from what follows the launcher's mark.
+    /// Splits the program's standard error from the text after the launcher's mark.
     stderr_mark: Option<launcher::Splitter>,
     steps: Vec<Step>,
 }
@@ -168,10 +174,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Feeds and reads until there is a cause to stop. Returning drops both directions of the attachment.
+    /// Writes the input and reads the output until there is a cause to stop. Returning drops both directions of the
+    /// attachment.
     async fn watch(&mut self, attached: Attached, opening: Bytes, stdin: Bytes, cancel: &Cancel) -> Cause {
         let Attached { mut input, mut output } = attached;
-        // A program that does not read its stdin closes it under us; that is no failure of anybody.
+        // Write errors are ignored: a program may end without reading its stdin.
         let feed = async move {
             let _ = input.write_all(&opening).await;
             let _ = input.write_all(&stdin).await;
@@ -183,7 +190,7 @@ impl<'a> Run<'a> {
         let mut deadline = Instant::now() + SETUP_LIMIT;
         loop {
             let frame = tokio::select! {
-                // In this order: a flood of frames must starve neither the deadline nor the program's stdin.
+                // Biased, so that a flood of frames starves neither the deadline nor the program's stdin.
                 biased;
                 () = cancel.cancelled() => return Cause::Cancelled(cancel.who()),
                 () = tokio::time::sleep_until(deadline) => return Cause::Deadline,
@@ -217,7 +224,7 @@ impl<'a> Run<'a> {
         .or_else(|| (self.complete && self.stderr_mark.is_none()).then_some(Cause::Complete))
     }
 
-    /// Not before the start line was read: the two streams have no common order, and a flood on one may overtake it.
+    /// False before the start line: the two streams have no common order, so a flood on one may overtake that line.
     fn is_over_cap(&self) -> bool {
         self.began.is_some() && (self.stdout.is_fatal() || self.stderr.is_fatal())
     }
@@ -241,7 +248,7 @@ impl<'a> Run<'a> {
                 Step::Ended => {
                     let now = Instant::now();
                     self.ended = Some(now);
-                    // A program that writes a trailer of its own must not live longer for it.
+                    // A program that forges a trailer must not live longer for it.
                     let latest = self.began.map_or(now, |began| began + self.limit + COLLECT_GRACE);
                     *deadline = (now + COLLECT_LIMIT).min(latest);
                 }
@@ -290,7 +297,7 @@ impl<'a> Run<'a> {
             }
         };
         let (seen, engine) = (container.seen(), container.endpoint().engine_name());
-        // From here on the container is on its way out, while the reply is on its own.
+        // From here on the container's removal and the reply go on independently.
         if at_rest {
             container.rest();
         } else {
@@ -345,7 +352,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The program was never started: cancelled in time, or our own failing.
+    /// Judges a run whose program never started: it was cancelled in time, or the container or engine failed.
     async fn never_began(
         self,
         cause: Cause,
@@ -401,9 +408,9 @@ fn ended(image: &str, said: &str) -> String {
     format!("the container of {image} ended before the program started; it said: {said}")
 }
 
-/// The program's time. The wait for what it left running does not count, up to the bound that the launcher keeps where the
-/// program leaves it the CPU for that. Both ends are read when their lines arrive, on a busy machine together: the program
-/// took at least as long as its CPU time takes.
+/// The program's time. The wait for processes that it left running does not count, up to the launcher's bound. The
+/// launcher can keep that bound only if the program leaves it CPU time. Both ends are measured when their lines arrive;
+/// on a busy machine the lines arrive together. So the result is at least the time that the program's CPU time takes.
 fn wall(began: Instant, ended: Instant, ending: Option<Ending>, limits: &Limits) -> Duration {
     let measured = ended - began;
     let Some(ending) = ending else { return measured };
@@ -412,8 +419,8 @@ fn wall(began: Instant, ended: Instant, ending: Option<Ending>, limits: &Limits)
     measured.saturating_sub(ending.linger.min(LINGER)).max(least)
 }
 
-/// The files that the program wrote outside `out/`, its rewritten inputs included. Files that Sandtray put there and
-/// Python's caches are left out; no agent means to keep those.
+/// The files that the program wrote outside `out/`, its rewritten inputs included. Without the files that Sandtray put
+/// there and Python's caches, which no agent means to keep.
 fn left_behind(beside: Vec<Beside>, spec: &RunSpec) -> Vec<String> {
     let inputs: HashSet<&str> = spec.files.iter().map(|file| file.name.as_str()).collect();
     let folders: HashSet<&str> = spec.files.iter().flat_map(|file| file.name.parents()).collect();

@@ -1,4 +1,4 @@
-//! One of the program's streams on its two ways: into the bounded capture, and to whoever watches it live.
+//! One of the program's streams: into the bounded capture, the live output buffer, and the caller's channel.
 
 use bytes::Bytes;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -59,7 +59,8 @@ impl Output {
 }
 
 impl Live {
-    /// Never waits: a slow watcher must not hold up reading, for a container that is not read cannot be killed.
+    /// Never waits: a slow receiver must not hold up reading, because an engine cannot kill a container that is not
+    /// read.
     fn send(&mut self, stream: Stream, bytes: Bytes) {
         if bytes.is_empty() {
             return;

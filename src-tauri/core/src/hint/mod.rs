@@ -16,23 +16,23 @@ use words::{NEAR_BYTES, last_words};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub name: &'static str,
-    /// The verdicts that it fits. Never [`Status::Ok`].
+    /// The verdicts that the row applies to. Never [`Status::Ok`].
     pub verdicts: &'static [Status],
     pub evidence: Evidence,
     pub hint: &'static str,
 }
 
-/// What a run must show beside its verdict.
+/// The evidence that a run must show beside its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// Nothing: the verdict is enough.
+    /// None: the verdict is enough.
     Verdict,
     /// This exit code.
     Exit(i32),
     /// All words of one of these lists, in the last lines of standard error. They are lower-case here and match any
     /// case. A word that begins with a line end matches at the beginning of a line.
     Words(&'static [&'static [&'static str]]),
-    /// The same, and one of `near` in the report that ends with those lines, ahead of them.
+    /// The same, and also one of `near` ahead of those lines, in the report that they end.
     WordsNear { words: &'static [&'static [&'static str]], near: &'static [&'static str] },
 }
 

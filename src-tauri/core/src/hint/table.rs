@@ -1,4 +1,5 @@
-//! The table of hints, most telling first. `docs/hints.md` lists it, and `contract/hints.rs` shows each row on a real program.
+//! The table of hints, most specific first. `docs/hints.md` lists it, and `contract/hints.rs` shows each row on a real
+//! program.
 
 use super::Evidence::{Exit, Verdict, Words, WordsNear};
 use super::Row;

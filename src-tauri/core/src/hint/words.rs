@@ -1,4 +1,4 @@
-//! Finds the last words of a program that failed: the few lines that say why, without those that its runtime prints
+//! Finds the last words of a failed program: the few lines that give the reason, without those that its runtime prints
 //! around them.
 
 use memchr::{memchr, memmem, memrchr};
@@ -10,16 +10,16 @@ use crate::run::Status;
 const REPORT_BYTES: usize = 64 << 10;
 /// Bytes at the end of standard error in which a traceback names the failed call.
 pub(super) const NEAR_BYTES: usize = 2 << 10;
-/// Most bytes that are searched for words.
+/// Bound on the bytes that are searched for words.
 const LAST_BYTES: usize = 4 << 10;
-/// Lines that are not blank, if no runtime reports.
+/// Number of non-blank lines, if no runtime reports.
 const LAST_LINES: usize = 3;
 
-/// Every step is one search through the rest of the text.
+/// Every step is one search through the rest of the text, so the time is linear.
 pub(super) fn last_words(status: Status, stderr: &[u8]) -> &[u8] {
     let text = end(stderr, REPORT_BYTES).trim_ascii_end();
     match status {
-        // The output was cut off in the middle. Only a report longer than the cap says why.
+        // The output was cut off in the middle, so only a report longer than the cap tells the reason.
         Status::OutputLimit => of_go(text).unwrap_or_default(),
         Status::Ok | Status::Failed | Status::Timeout | Status::OutOfMemory | Status::Cancelled => {
             let last = &text[memrchr(b'\n', text).map_or(0, |at| at + 1)..];
@@ -65,21 +65,21 @@ fn of_logged_error(text: &[u8]) -> &[u8] {
     beginning(&text[from..])
 }
 
-/// A compiler's errors end with their number and where to read about them.
+/// rustc's errors end with their number and where to read about them.
 fn is_of_rustc(last: &[u8]) -> bool {
     last.starts_with(b"For more information about ")
         || last.starts_with(b"Some errors have detailed explanations")
         || last.starts_with(b"error: aborting due to ")
 }
 
-/// ` 8: 0x1cfd6e1  [node]`
+/// Matches ` 8: 0x1cfd6e1  [node]`.
 fn is_native_frame(last: &[u8]) -> bool {
     let line = last.trim_ascii_start();
     let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     digits > 0 && line[digits..].starts_with(b": 0x")
 }
 
-/// The reason is ahead of the first stack. None if there is no such report.
+/// The report of Go, whose reason is ahead of the first stack. `None` if there is no such report.
 fn of_go(text: &[u8]) -> Option<&[u8]> {
     let reason = [&b"fatal error: "[..], b"panic: "].into_iter().filter_map(|start| after(text, start));
     let reason = reason.min_by_key(|rest| rest.len())?;
@@ -94,7 +94,7 @@ fn after<'a>(text: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
     Some(&text[found..])
 }
 
-/// Stops at an indented line: that is part of a traceback, and quotes the program.
+/// The last lines, up to an indented one: that is part of a traceback, and quotes the program.
 fn last_lines(text: &[u8]) -> &[u8] {
     let text = without_frame(text);
     let (mut from, mut lines) = (text.len(), 0);

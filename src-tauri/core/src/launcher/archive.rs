@@ -1,5 +1,5 @@
 //! Reads the tar of `out/`, which a hostile program may have shaped: its blocks, long names and links. Never touches
-//! the disk, never trusts a size, and ends after a bounded number of bytes. [`basket`] decides what becomes of an
+//! the disk, never trusts a size, and ends after a bounded number of bytes. [`basket`] decides what to keep of an
 //! entry.
 
 mod basket;
@@ -14,14 +14,14 @@ use crate::name::FileName;
 pub use basket::Harvest;
 
 const BLOCK: usize = 512;
-/// Most bytes of headers and contents of the whole archive. The working folder holds 64 MiB, so an honest archive is
-/// shorter, unless it has sparse files.
+/// Bound on the headers and contents of the whole archive, in bytes. The working folder holds 64 MiB, so an honest
+/// archive is shorter, unless it has sparse files.
 const MAX_RAW: u64 = 128 << 20;
-/// Most bytes of the long names ahead of entries. They are counted apart: in nested folders each name holds all those
-/// before it, 512 MB at 2,000 folders with names of 255 bytes.
+/// Bound on the long names ahead of entries, in bytes. They are counted apart: in nested folders each name repeats all
+/// those above it, 512 MB at 2,000 folders with names of 255 bytes.
 const MAX_RAW_AHEAD: u64 = 512 << 20;
-/// Bytes kept of a name: more than the longest path that can be returned (16 components of 255 bytes), so the part that
-/// is cut off decides nothing.
+/// Bytes kept of a name. This is more than the longest path that can be returned (16 components of 255 bytes), so the
+/// part that is cut off decides nothing.
 const MAX_AHEAD: usize = 8 << 10;
 /// Bytes kept of tar's error messages.
 const MAX_LOG: usize = 16 << 10;
@@ -53,7 +53,7 @@ struct Ahead {
 #[derive(Debug)]
 struct Body {
     keep: Keep,
-    /// At most this many bytes of the content.
+    /// Bound on the bytes that are kept of the content.
     most: usize,
     bytes: Vec<u8>,
     left: u64,
@@ -64,7 +64,7 @@ struct Body {
 enum Keep {
     Nothing,
     File(FileName),
-    /// The content of a file that is not returned, kept for a second name that can be.
+    /// The content of a file that is not returned, kept for a hard link that can be.
     Spare(Vec<u8>),
     LongName,
     LongLink,
@@ -86,12 +86,12 @@ impl Archive {
         }
     }
 
-    /// Whether the end of the archive, or of our patience, has come.
+    /// Whether the archive has ended, or reading has stopped.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// There is none: nothing was to be packed.
+    /// Ends the reading of an archive that was not sent, because there was nothing to pack.
     pub(super) fn close(&mut self) {
         self.done = true;
     }
@@ -137,7 +137,7 @@ impl Archive {
         &bytes[content + padding..]
     }
 
-    /// One header block.
+    /// Reads one header block.
     fn enter(&mut self, block: &[u8]) {
         if block.iter().all(|byte| *byte == 0) {
             self.done = true;
@@ -154,7 +154,7 @@ impl Archive {
             header.link = link.unwrap_or(header.link);
             header.size = size.unwrap_or(header.size);
         }
-        // Of these kinds the size says nothing about what follows.
+        // For these kinds, no content follows the header, whatever its size field says.
         if matches!(header.kind, b'1'..=b'6') {
             header.size = 0;
         }
@@ -164,7 +164,7 @@ impl Archive {
             Some(end) if end <= most => *raw = end,
             _ => return self.stop(if is_ahead { b"" } else { &header.name }),
         }
-        // Sparse and multi-volume entries go on in formats of their own; the launcher's tar makes none.
+        // Sparse and multi-volume entries continue in other formats; the launcher's tar makes none.
         if matches!(header.kind, b'S' | b'M') {
             return self.stop(&header.name);
         }
@@ -173,11 +173,11 @@ impl Archive {
             Keep::Nothing => 0,
             Keep::LongName | Keep::LongLink | Keep::Pax => MAX_AHEAD,
             Keep::Log => MAX_LOG,
-            // Not more than the cap of file bytes, or it would not be kept.
+            // At most the cap of file bytes, because a larger file is not kept.
             Keep::File(_) | Keep::Spare(_) => usize::try_from(header.size).unwrap_or(usize::MAX),
         };
         let padding = header.size.next_multiple_of(BLOCK as u64) - header.size;
-        // A size that is claimed and not sent costs nothing: memory that is not written to is not allocated.
+        // A size that is claimed and not sent costs nothing, because memory that is not written to is not allocated.
         let bytes = Vec::with_capacity(most.min(usize::try_from(header.size).unwrap_or(most)));
         self.body = Some(Body { keep, most, bytes, left: header.size, padding });
         if header.size == 0 {
@@ -185,7 +185,7 @@ impl Archive {
         }
     }
 
-    /// What to do with an entry's content.
+    /// Decides about an entry's content.
     fn judge(&mut self, header: &Header) -> Keep {
         let regular = header.is_regular();
         if regular && header.name == LOG {
@@ -228,7 +228,7 @@ impl Archive {
         }
     }
 
-    /// The rest cannot be read, or is not worth reading.
+    /// Stops the reading: the rest cannot be read, or is not worth it.
     fn stop(&mut self, name: &[u8]) {
         self.basket.stopped_at(inside(name).unwrap_or_default());
         self.done = true;

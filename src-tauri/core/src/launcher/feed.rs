@@ -1,13 +1,14 @@
-//! How a program reaches its interpreter: in lines after the header, where it is short, and through a pipe, where the
-//! interpreter has been started ahead of the call and waits for it.
+//! The delivery of a program to its interpreter: as lines after the header if it is short, and through a pipe if the
+//! interpreter was started ahead of the call.
 
 use crate::language::Language;
 use crate::run::RunSpec;
 
-/// PID 1 reads lines byte by byte, which beyond this takes longer than starting `tar`. Also what a pipe takes in one write.
+/// Bound on a program sent in lines. PID 1 reads lines byte by byte, so a longer one takes more time than starting
+/// `tar`. Also the size that a pipe takes in one write.
 const MAX_IN_LINES: usize = 4096;
 
-/// A program that is short enough, and holds nothing that a shell cannot keep in a variable.
+/// A program that is short enough to be sent in lines, and that a shell can keep in a variable.
 pub(super) struct Lines<'a>(&'a [u8]);
 
 impl<'a> Lines<'a> {
@@ -15,12 +16,12 @@ impl<'a> Lines<'a> {
         (code.len() < MAX_IN_LINES && !code.is_empty() && !code.contains(&0)).then_some(Self(code))
     }
 
-    /// What a shell reads, whatever its length: nothing, for nothing.
+    /// The lines of an argument, of any length. An empty argument has no lines.
     pub(super) fn of_argument(arg: &'a str) -> Self {
         Self(arg.as_bytes())
     }
 
-    /// How many there are. A `-` says that the last one's end is not the program's.
+    /// The number of lines. A `-` after it means that the last newline is not the program's.
     pub(super) fn count(&self) -> String {
         let ends = memchr::memchr_iter(b'\n', self.0).count();
         if self.is_closed() { ends.to_string() } else { format!("{}-", ends + 1) }
@@ -38,28 +39,30 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether an interpreter that was started before the program and its files were there, and reads the program from a pipe,
-/// does just as one that is started after them. Where it would not, it is started anew.
+/// Whether an interpreter that was started ahead, and reads the program from a pipe, behaves just like one that is
+/// started after the program and its files are in place. If not, it is started anew.
 pub fn may_be_fed(spec: &RunSpec) -> bool {
-    // It was started without arguments.
+    // The interpreter was started without arguments.
     if !spec.args.is_empty() {
         return false;
     }
     match spec.language {
-        // An archive with a program in it is run like one, which a pipe cannot be; one always has such bytes.
+        // An archive with a program in it is run like a program, but an archive cannot be a pipe. It always has NUL
+        // bytes.
         Language::Python | Language::Javascript if spec.code.contains(&0) => false,
-        // It reopens a file that says that it is in another encoding, which a pipe does not allow.
+        // Python reopens a file that declares another encoding, and a pipe cannot be reopened.
         Language::Python => !first_lines(&spec.code).any(names_an_encoding),
-        // It looks up whether this makes the program a module before it opens the program.
+        // Node looks up whether this file makes the program a module before it opens the program.
         Language::Javascript => !spec.files.iter().any(|file| file.name.as_str() == "package.json"),
-        // It runs while it reads: a longer program would keep PID 1 busy, who has to watch.
-        // And it would see in its file what it has written there itself.
+        // The shell runs while it reads: a longer program would keep PID 1 busy, which has to watch. The program would
+        // also see its own writes to its file.
         Language::Shell => Lines::of(&spec.code).is_some() && !may_change_itself(&spec.code),
         Language::Go | Language::Rust => false,
     }
 }
 
-/// Whether a comment names an encoding other than the one that there is anyway, in the one spelling that needs no reopening.
+/// Whether a comment declares an encoding other than `utf-8`, in exactly this spelling: only for it Python does not
+/// reopen the file.
 fn names_an_encoding(line: &[u8]) -> bool {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let starts = line.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\x0c'));
@@ -78,7 +81,7 @@ fn may_change_itself(code: &[u8]) -> bool {
     has(">") && (has("$0") || has("${0") || has(Language::Shell.recipe().program))
 }
 
-/// The two in which a program may say its encoding, by whichever end of line it uses.
+/// Covers the first two lines, in which a program may declare its encoding. With CRLF, each line gives two pieces.
 fn first_lines(code: &[u8]) -> impl Iterator<Item = &[u8]> {
     code.split(|byte| matches!(byte, b'\n' | b'\r')).take(4)
 }

@@ -1,4 +1,4 @@
-//! Finds the launcher's mark in a stream that arrives in pieces, holding back no more than a mark's length.
+//! Finds the launcher's mark in a stream that arrives in pieces. It holds back at most a mark's length.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem::Finder;
@@ -7,15 +7,15 @@ use memchr::memmem::Finder;
 #[derive(Debug)]
 pub struct Splitter {
     finder: Finder<'static>,
-    /// The end of what has come, where it may be the beginning of a mark.
+    /// The end of the stream so far, if it may be the beginning of a mark.
     held: Bytes,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// Belongs to the program.
+    /// The program's bytes.
     pub before: Bytes,
-    /// What follows the mark, once it has come.
+    /// The bytes after the mark, once it was found.
     pub after: Option<Bytes>,
 }
 
@@ -35,7 +35,7 @@ impl Splitter {
         Scan { before: bytes, after: None }
     }
 
-    /// What was held back, when no more will come.
+    /// The bytes held back, once the stream has ended.
     pub fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.held)
     }
@@ -51,7 +51,7 @@ impl Splitter {
         joined.freeze()
     }
 
-    /// Length of the longest end of `bytes` that a mark begins with.
+    /// The length of the longest end of `bytes` that begins a mark.
     fn partial(&self, bytes: &[u8]) -> usize {
         let mark = self.finder.needle();
         let longest = bytes.len().min(mark.len() - 1);

@@ -1,20 +1,22 @@
-//! The protocol between the service and PID 1 of a container, over one attached stream; no I/O of its own.
+//! The protocol between the service and PID 1 of a container, over one attached stream. No I/O.
 //!
-//! In, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED ARGS`; the program itself, where it
-//! is short, in that many lines; `ARGS` arguments, each as a line with its number of lines and those lines; a tar of `SIZE`
-//! bytes with the files, and with the program where it came in no lines; the program's stdin. Out, on its standard output: `MARK start SEAL`, what the program wrote, `MARK NONCE end EXIT PEAK
-//! OOM_KILLS CPU_NANOS LINGER`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or
-//! `tar` and a NUL, and after `tar` a tar of `out/`. On its standard error: what the program wrote, then `MARK NONCE`.
-//! `MARK` is the byte 0x1E; no space follows it.
+//! Input, on the container's standard input: the header line `SIZE NONCE SECONDS LINES FEED ARGS`; the program itself
+//! in `LINES` lines, if it is short; `ARGS` arguments, each as a line with its number of lines and those lines; a tar
+//! of `SIZE` bytes with the files, and with the program if it was not sent in lines; the program's stdin.
 //!
-//! A warm container is sent [`PRELOAD`] ahead of all that, and says [`READY`] once its interpreter has come as far as
-//! opening the program's file. That file is a pipe until then, and the interpreter reads the program from it, unless
-//! `FEED` is 0: then it is started anew. See [`may_be_fed`].
+//! Output, on its standard output: `MARK start SEAL`, the program's output, `MARK NONCE end EXIT PEAK OOM_KILLS
+//! CPU_NANOS LINGER`, the names in the working folder (each ended by NUL, the list by an empty one), `none` or `tar`
+//! and a NUL, and after `tar` a tar of `out/`. On its standard error: the program's output, then `MARK NONCE`. `MARK`
+//! is the byte 0x1E; no space follows it.
 //!
-//! While `SEAL` is `sealed`, the nonce is known only to PID 1 until the program and everything that it started are
-//! dead: the program can neither read PID 1 nor write to it, and nothing that it can read holds the nonce. (The start
-//! line does not: a program can read its own standard output.) So what follows the nonce comes from PID 1. If `SEAL` is
-//! `open`, everything after the start line is the program's word. Either way it is read in bounded memory.
+//! A warm container is sent [`PRELOAD`] ahead of all that, and answers [`READY`] once its interpreter is about to open
+//! the program's file. That file is a pipe until then. The interpreter reads the program from the pipe, unless `FEED`
+//! is 0: then it is started anew. See [`may_be_fed`].
+//!
+//! While `SEAL` is `sealed`, only PID 1 knows the nonce until the program and all its processes are dead: the program
+//! can neither read PID 1 nor write to it, and nothing that it can read holds the nonce. (The start line does not
+//! either, because a program can read its own standard output.) So the bytes after the nonce come from PID 1. If `SEAL`
+//! is `open`, the program may have forged everything after the start line. Either way it is read in bounded memory.
 
 mod archive;
 mod feed;
@@ -38,26 +40,27 @@ pub use feed::may_be_fed;
 pub use marks::{Scan, Splitter};
 pub use report::{Beside, Ending, Report, Step};
 
-/// The first program of a container: `sh -c SEAL sandtray SCRIPT FILE PROGRAM...`. Replaces PID 1 by a copy of the same
-/// shell that the program cannot read; that copy runs [`SCRIPT`].
+/// The first program of a container: `sh -c SEAL sandtray SCRIPT FILE PROGRAM...`. It replaces PID 1 by a copy of the
+/// same shell that the program cannot read. That copy runs [`SCRIPT`].
 pub const SEAL: &str = include_str!("seal.sh");
 
 /// PID 1: `sh -c SCRIPT sandtray FILE PROGRAM...`.
 pub const SCRIPT: &str = include_str!("script.sh");
 
-/// The working folder, from the root.
+/// The working folder, relative to the root.
 const WORK: &str = "sandbox";
 
-/// What the program writes below this folder is returned.
+/// Files that the program writes below this folder are returned.
 pub const OUT_DIR: &str = "out";
 
-/// How much longer than the run's own limit PID 1 lets a program live when nobody ends it from outside.
+/// The watchdog's grace: PID 1 lets a program live this much longer than the run's own limit if no outside deadline
+/// ends it.
 const WATCHDOG_GRACE: Duration = Duration::from_secs(5);
 
-/// The byte at the beginning of every line of PID 1.
+/// The first byte of every line of PID 1.
 const MARK: u8 = 0x1e;
 
-/// A secret that the program cannot know before its end. See the head of this file.
+/// A secret that the program cannot know before its end. See the module documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
@@ -82,7 +85,7 @@ impl Nonce {
 /// Asks PID 1 of a warm container to start the interpreter; it answers with [`READY`].
 pub const PRELOAD: &[u8] = b"preload\n";
 
-/// The interpreter waits for its program.
+/// The answer of PID 1: the interpreter waits for its program.
 pub const READY: &[u8] = b"ready\n";
 
 /// The start line: the program runs now, and cannot read PID 1.
@@ -91,15 +94,19 @@ pub const START_SEALED: &[u8] = b"\x1estart sealed\n";
 /// The start line if the program can read PID 1.
 pub const START_OPEN: &[u8] = b"\x1estart open\n";
 
-/// Instead of a start line: the program and its files could not be unpacked.
+/// Sent instead of a start line: the program and its files could not be unpacked.
 const UNPACK_FAILED: &[u8] = b"\x1eunpack\n";
 
-/// Lists the folders of the input files, one a line, and has the files' time. PID 1 compares with it to tell which of
-/// them were written.
+/// A file that lists the folders of the input files, one a line, and has the files' time. PID 1 compares files with it
+/// to tell which of them were written.
 const INPUTS: &str = "tmp/.sandtray.inputs";
 
-/// The first bytes that a container gets, [`PRELOAD`] aside: the header line, a short program, the tar. The program's
-/// stdin follows.
+/// The first bytes that a container gets, apart from [`PRELOAD`]: the header line, a short program, the arguments, the
+/// tar. The program's stdin follows.
+///
+/// # Errors
+///
+/// If the files cannot be packed.
 pub fn opening(spec: &RunSpec, nonce: &Nonce, now: SystemTime) -> io::Result<Bytes> {
     let lines = Lines::of(&spec.code);
     let tar = pack(spec, lines.is_none(), now)?;
@@ -120,15 +127,15 @@ pub fn opening(spec: &RunSpec, nonce: &Nonce, now: SystemTime) -> io::Result<Byt
     Ok(opening.into())
 }
 
-/// Nothing where there is nothing to pack.
+/// Packs the files, and the program if asked to. Empty if there is nothing to pack.
 fn pack(spec: &RunSpec, with_program: bool, now: SystemTime) -> io::Result<Vec<u8>> {
     if !with_program && spec.files.is_empty() {
         return Ok(Vec::new());
     }
     let bytes: usize = spec.files.iter().map(|file| file.bytes.len() + 2048).sum();
     let mut tar = tar::Builder::new(Vec::with_capacity(bytes + spec.code.len() + 4096));
-    // tar warns of files from 1970 and of files from the future. Some shells compare whole seconds: one second back, so
-    // that a file that the program writes at once has another time.
+    // tar warns about files from 1970 and from the future. Some shells compare whole seconds, so the time is one second
+    // back: a file that the program writes at once then has another time.
     let seconds = (to_millis(now) / 1000).saturating_sub(1);
     if with_program {
         append(&mut tar, &beside(spec.language.recipe().program), &spec.code, seconds)?;
@@ -140,7 +147,7 @@ fn pack(spec: &RunSpec, with_program: bool, now: SystemTime) -> io::Result<Vec<u
     tar.into_inner()
 }
 
-/// The paths as PID 1 unpacks them, from the root.
+/// A path as PID 1 unpacks it, relative to the root.
 fn beside(name: &str) -> String {
     format!("{WORK}/{name}")
 }
@@ -191,7 +198,7 @@ mod tests {
         }
     }
 
-    /// The header, and what follows it.
+    /// The header, and the bytes after it.
     fn split(opening: &Bytes) -> (&str, &[u8]) {
         let newline = opening.iter().position(|byte| *byte == b'\n').unwrap();
         (std::str::from_utf8(&opening[..newline]).unwrap(), &opening[newline + 1..])

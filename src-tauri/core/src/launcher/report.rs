@@ -1,4 +1,4 @@
-//! Reads a container's standard output from its first byte to the end of its tar.
+//! Parses a container's standard output, from its first byte to the end of its tar.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::marks::Splitter;
 use super::{Nonce, OUT_DIR, START_OPEN, START_SEALED, UNPACK_FAILED};
 use crate::name::{MAX_COMPONENT_BYTES, MAX_DEPTH};
 
-/// Longest line of PID 1 after its mark: a word and five numbers.
+/// Bound on a line of PID 1 after its mark: a word and five numbers.
 const MAX_LINE: usize = 128;
-/// Most names in the working folder that the launcher sends.
+/// Bound on the names in the working folder that the launcher sends.
 const MAX_NAMES: usize = 600;
-/// The longest name: a sign, and a path of one component more than an input may have.
+/// Bound on one name: a sign, and a path of one component more than an input may have.
 const MAX_NAME: usize = 1 + (MAX_DEPTH + 1) * (MAX_COMPONENT_BYTES + 1);
-/// Most bytes of names that are kept. The rest of an honest list is read and dropped.
+/// Bound on the bytes of names that are kept. The rest of an honest list is read and dropped.
 const MAX_KEPT: usize = 128 << 10;
 
-/// Standard output, told apart.
+/// The parser of standard output.
 #[derive(Debug)]
 pub struct Report {
     mark: Vec<u8>,
@@ -45,29 +45,29 @@ enum State {
     Broken,
 }
 
-/// What PID 1 says of the program.
+/// The launcher's trailer: how the program ended, and what it used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     pub exit_code: u8,
-    /// None where the kernel does not tell.
+    /// `None` if the kernel does not tell.
     pub peak_bytes: Option<u64>,
     pub oom_kills: u32,
     pub cpu: Duration,
-    /// How long PID 1 waited, after the program's end, for processes that it left running.
+    /// How long PID 1 waited, after the program's end, for processes that the program left running.
     pub linger: Duration,
 }
 
-/// The names in the working folder after the program's end, beside `out/`: its first level, and the folders of the
+/// A name in the working folder after the program's end, other than `out/`: in its first level, or in a folder of the
 /// input files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// Relative to the working folder.
     pub name: String,
-    /// Its time differs from the one that the input files were given.
+    /// Its time differs from the time that the input files were given.
     pub written: bool,
 }
 
-/// What a push brought about, in order.
+/// One result of a push, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     /// The program is running now.
@@ -77,13 +77,13 @@ pub enum Step {
     },
     /// The files did not fit in, or the image has no working `dd` or `tar`.
     UnpackFailed,
-    /// The program wrote this.
+    /// Output of the program.
     Output(Bytes),
-    /// The program is over; its files follow, if there are any.
+    /// The program is over. Its files follow, if there are any.
     Ended,
-    /// All is in.
+    /// The trailer and all files are in.
     Complete,
-    /// What came cannot come from the launcher.
+    /// These bytes cannot come from the launcher.
     Broken(&'static str),
 }
 
@@ -131,7 +131,7 @@ impl Report {
         }
     }
 
-    /// The stream is over. What was held back as a possible mark is the program's.
+    /// Ends the stream. Bytes held back as a possible mark are the program's.
     pub fn finish(&mut self, steps: &mut Vec<Step>) {
         if let State::Program(splitter) = &mut self.state {
             let held = splitter.finish();
@@ -198,7 +198,7 @@ impl Report {
         rest
     }
 
-    /// Whether there are files.
+    /// Reads whether a tar follows.
     fn read_choice(&mut self, bytes: Bytes, steps: &mut Vec<Step>) -> Bytes {
         let Some((word, rest)) = self.read_until(0, MAX_LINE, bytes, steps) else { return Bytes::new() };
         match word.as_slice() {
@@ -213,7 +213,7 @@ impl Report {
         rest
     }
 
-    /// Takes bytes up to `end`, across pushes; fails where they pass `most`.
+    /// Takes bytes up to `end`, across pushes; fails if they pass `most`.
     fn read_until(
         &mut self,
         end: u8,
@@ -239,7 +239,8 @@ impl Report {
 }
 
 impl Ending {
-    /// ` end EXIT PEAK OOM_KILLS CPU_NANOS LINGER`, the last in hundredths of a second; a peak of 0 is unknown.
+    /// Parses ` end EXIT PEAK OOM_KILLS CPU_NANOS LINGER`. `LINGER` is in hundredths of a second; a peak of 0 is
+    /// unknown.
     fn parse(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?.strip_prefix(" end ")?;
         let mut words = line.split(' ');

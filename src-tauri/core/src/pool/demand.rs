@@ -1,4 +1,4 @@
-//! How many containers of each language to keep warm. Pure: what was asked for and when goes in, figures come out.
+//! The number of containers of each language to keep warm. Pure: computed from the times of calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::language::Language;
 
 /// A burst is expected again for this long.
 pub const BURST: Duration = Duration::from_secs(60);
-/// After this long without a call nothing is kept warm for a language.
+/// After this long without a call, no container is kept warm for a language.
 pub const FORGOTTEN: Duration = Duration::from_secs(15 * 60);
-/// Calls that are remembered of each language; more than any pool holds.
+/// Bound on remembered calls per language; more than any pool holds.
 const REMEMBERED: usize = 64;
 
-/// The calls of the last while.
+/// The times of recent calls.
 #[derive(Debug, Default)]
 pub struct Demand {
     calls: BTreeMap<Language, VecDeque<Instant>>,
@@ -29,7 +29,8 @@ impl Demand {
         calls.push_back(now);
     }
 
-    /// At most `cap` in all. A language that was used keeps one before another that is busier gets its second.
+    /// The number to keep warm per language, at most `cap` in total. Every language in use gets one before any language
+    /// gets its second.
     pub fn targets(&self, cap: usize, now: Instant) -> BTreeMap<Language, usize> {
         let mut wanted: Vec<(Language, Instant, usize)> = self
             .calls
@@ -43,7 +44,7 @@ impl Demand {
                 Some((*language, last, recent.max(1)))
             })
             .collect();
-        // Who called last comes first.
+        // The language with the latest call comes first.
         wanted.sort_by_key(|(_, last, _)| std::cmp::Reverse(*last));
         let mut targets = BTreeMap::new();
         let mut left = cap;
@@ -63,7 +64,7 @@ impl Demand {
         targets
     }
 
-    /// When the targets may next fall by the mere passing of time.
+    /// The next time at which the targets may fall without a call.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let edges = self.calls.values().flatten().flat_map(|call| [*call + BURST, *call + FORGOTTEN]);
         edges.filter(|edge| *edge > now).min()

@@ -1,5 +1,5 @@
-//! Warm containers: started and attached ahead of the call, each used once. One of them saves the 100 ms that making a
-//! container takes. The [`keeper`](Pool::keep) makes them in the background, as many as [`demand`] says.
+//! Warm containers: started and attached ahead of the call, each used once. A warm container saves the 100 ms that
+//! making one takes. The [`keeper`](Pool::keep) makes them in the background, in the number that [`demand`] computes.
 
 pub mod demand;
 mod state;
@@ -25,19 +25,19 @@ use crate::traffic::Busy;
 
 use state::{Next, OLDEST, State, Warm, covers};
 
-/// Made at the same time. What is under way when a call comes cannot be put off any more, so it should not take all cores.
+/// Concurrent creations. One that is under way when a call comes cannot be put off, so it must not take all cores.
 const WORKERS: usize = 1;
-/// After a failure: the engine may be restarting.
+/// Delay after a failed creation: the engine may be restarting.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// What to keep warm, as the supervisor sees it now. `None` while there is nothing to be kept: off, or no engine.
+/// What to keep warm, set by the supervisor. `None` stands for nothing: the switch is off, or there is no engine.
 #[derive(Debug, Clone)]
 pub struct Stock {
     pub engine: Arc<dyn Engine>,
     pub images: BTreeMap<Language, ImageInfo>,
-    /// The owner's; a call with others of those that a container is made with gets a container of its own.
+    /// The owner's limits. A call with other container limits gets a new container.
     pub limits: Limits,
-    /// Of all languages together.
+    /// Bound on warm containers of all languages together.
     pub cap: usize,
 }
 
@@ -50,7 +50,7 @@ pub struct Pool {
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
-    /// How many are warm, for whoever shows it.
+    /// The number of warm containers, for the snapshot.
     count: watch::Sender<usize>,
     janitor: Janitor,
     instance: InstanceId,
@@ -67,7 +67,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After every change of what is warm, while the state is still held.
+    /// Publishes the number of warm containers. Called after every change, while the state is locked.
     fn tell(&self, state: &State) {
         let count = state.warm.values().map(Vec::len).sum();
         self.count.send_if_modified(|told| std::mem::replace(told, count) != count);
@@ -80,7 +80,7 @@ impl Pool {
         Self { shared: Arc::new(Shared { state, changed, count, janitor, instance }) }
     }
 
-    /// Takes effect at once: what does not fit any more is let go of.
+    /// Sets what to keep warm. Containers that no longer fit are dropped at once.
     pub fn stock(&self, stock: Option<Stock>) {
         let mut state = self.shared.lock();
         let dropped = state.replace(stock);
@@ -91,7 +91,7 @@ impl Pool {
         self.shared.changed.notify_one();
     }
 
-    /// How many are warm, over all languages.
+    /// The number of warm containers of all languages.
     pub fn warm(&self) -> usize {
         *self.shared.count.borrow()
     }
@@ -100,7 +100,7 @@ impl Pool {
         self.shared.count.subscribe()
     }
 
-    /// Notes a call; hands out a warm container that is alive and just as the call wants it, where there is one.
+    /// Counts a call, and hands out a warm container if one is alive and matches the call.
     pub fn take(
         &self,
         engine: &Arc<dyn Engine>,
@@ -135,7 +135,7 @@ impl Pool {
         (lease, busy)
     }
 
-    /// Keeps the pool filled until it is cancelled; then lets go of everything.
+    /// Keeps the pool filled until it is cancelled, then drops all containers.
     pub async fn keep(self, cancel: CancellationToken) {
         let mut workers = JoinSet::new();
         let mut traffic = self.shared.janitor.traffic().watch();
@@ -153,7 +153,7 @@ impl Pool {
         self.stock(None);
     }
 
-    /// Starts what may be started now; says when to look again.
+    /// Starts the creations that are due. Returns when to look again.
     fn step(&self, workers: &mut JoinSet<()>) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.shared.lock();
@@ -177,7 +177,7 @@ impl Pool {
     }
 }
 
-/// One more of a language is being made. Ended without a [`done`](Making::done) it has failed.
+/// Drop guard for a creation under way. Dropped without [`done`](Making::done), it counts as a failure.
 struct Making {
     shared: Arc<Shared>,
     language: Language,
@@ -207,7 +207,7 @@ impl Drop for Making {
     }
 }
 
-/// One that has ended, or said anything before it was spoken to, is not as it should be.
+/// A container that has ended, or sent output before its header, is not usable.
 fn is_alive(lease: &mut Lease) -> bool {
     lease.attached.output.next().now_or_never().is_none()
 }
@@ -236,7 +236,7 @@ async fn add(making: Making, engine: Arc<dyn Engine>, spec: ContainerSpec) {
     making.done();
 }
 
-/// With its interpreter started, where that can be. One that did not get there is let go of.
+/// Starts the interpreter, if the language preloads one. A container that fails to do so is dropped.
 async fn preloaded(
     shared: &Shared,
     made: Result<Lease, EngineError>,

@@ -1,4 +1,4 @@
-//! What is warm, what is wanted, and what is to be made next: all that the pool decides, without making anything.
+//! The decisions of the pool: what is warm, what is wanted, and what to make next. Makes no containers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,15 +14,16 @@ use crate::lease::Lease;
 use crate::run::{Limits, RunId};
 use crate::traffic::Room;
 
-/// With calls under way, making another waits for a lull, unless none has been left at all for this long.
+/// While calls are under way, a creation waits for a lull. A language that has had no warm container for this long does
+/// not wait.
 const EMPTY: Duration = Duration::from_millis(50);
-/// An image whose interpreter does not start ahead so often in a row is kept warm without it,
+/// Failed preloads in a row after which an image is kept warm without its interpreter.
 pub(super) const PRELOAD_TRIES: u32 = 3;
-/// until so much later: the machine may have been overloaded.
+/// Time after which preloading is tried again: the machine may have been overloaded.
 const FORGIVEN: Duration = Duration::from_secs(10 * 60);
-/// Images that are remembered for that; an owner changes them by hand.
+/// Bound on images with failed preloads. The owner changes images by hand, so there are few.
 const MAX_STUBBORN: usize = 64;
-/// Older ones are replaced: their engine's connection may have died without a word.
+/// Age at which a warm container is replaced: its connection to the engine may have died silently.
 pub(super) const OLDEST: Duration = Duration::from_secs(30 * 60);
 
 #[derive(Default)]
@@ -31,32 +32,32 @@ pub(super) struct State {
     pub(super) demand: Demand,
     pub(super) warm: BTreeMap<Language, Vec<Warm>>,
     pub(super) making: BTreeMap<Language, usize>,
-    /// How often in a row the interpreter of an image, by its id, could not be started ahead, and when it was last.
+    /// By image id: failed preloads in a row, and the time of the last one.
     stubborn: BTreeMap<String, (u32, Instant)>,
-    /// Languages whose last one could not be made, and until when they wait.
+    /// Languages whose last creation failed, and the time of the next attempt.
     pub(super) not_before: BTreeMap<Language, Instant>,
-    /// When calls took the last one of a language.
+    /// When calls took the last warm container of a language.
     pub(super) emptied: BTreeMap<Language, Instant>,
 }
 
 pub(super) struct Warm {
     pub(super) lease: Lease,
-    /// What it was made with.
+    /// The limits that it was made with.
     pub(super) limits: Limits,
     pub(super) image: String,
     pub(super) since: Instant,
 }
 
-/// What the pool is to do.
+/// The next step of the keeper.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Make(Language),
-    /// Nothing until then, or until something changes.
+    /// Nothing to make until then, or until a change.
     Look(Option<Instant>),
 }
 
 impl State {
-    /// Takes over what is to be kept, and gives out all that was kept for another engine or with other limits.
+    /// Sets the stock. Returns the warm containers of another engine or with other limits.
     pub(super) fn replace(&mut self, stock: Option<Stock>) -> BTreeMap<Language, Vec<Warm>> {
         let same = match (&self.stock, &stock) {
             (Some(old), Some(new)) => Arc::ptr_eq(&old.engine, &new.engine) && same_container(&old.limits, &new.limits),
@@ -71,14 +72,14 @@ impl State {
         std::mem::take(&mut self.warm)
     }
 
-    /// Whether a container of that engine with those limits is what is kept here.
+    /// Whether a container of that engine with those limits belongs in the pool.
     pub(super) fn wants(&self, engine: &Arc<dyn Engine>, limits: &Limits) -> bool {
         self.stock
             .as_ref()
             .is_some_and(|stock| Arc::ptr_eq(&stock.engine, engine) && same_container(&stock.limits, limits))
     }
 
-    /// Takes out what is too much or does not fit any more.
+    /// Removes and returns the containers that exceed the targets or no longer fit.
     pub(super) fn trim(&mut self, now: Instant) -> Vec<Warm> {
         let Some(stock) = &self.stock else {
             self.emptied.clear();
@@ -103,8 +104,8 @@ impl State {
         out
     }
 
-    /// Of the languages that have too few, the one with the fewest for which there is room. One that has to wait holds up
-    /// no other.
+    /// The language to make a container for: the one with the fewest containers among those below their target that
+    /// need not wait.
     pub(super) fn next(&self, room: Room, now: Instant) -> Next {
         let Some(stock) = &self.stock else { return Next::Look(None) };
         let targets = self.demand.targets(stock.cap, now);
@@ -126,7 +127,8 @@ impl State {
         Next::Look(look)
     }
 
-    /// Calls come first, unless the language has had none left for a while: then they wait for it themselves.
+    /// When a container of the language may be made. Calls have priority, unless the language has had no container for
+    /// a while, because then calls wait for one.
     fn room(&self, language: Language, room: Room, now: Instant) -> Room {
         if let Some(not_before) = self.not_before.get(&language).filter(|at| **at > now) {
             return Room::At(*not_before);
@@ -161,7 +163,7 @@ impl State {
         self.warm.get(&language).map_or(0, Vec::len) + self.making.get(&language).copied().unwrap_or(0)
     }
 
-    /// What a new container of the language is to be, and of which engine.
+    /// The engine and the spec for a new container of the language.
     pub(super) fn order(&self, language: Language, instance: &InstanceId) -> Option<(Arc<dyn Engine>, ContainerSpec)> {
         let stock = self.stock.as_ref()?;
         let spec = ContainerSpec {
@@ -175,14 +177,14 @@ impl State {
     }
 }
 
-/// Whether the two ask for the same container. Time, output and files are watched from outside.
+/// Whether both limits give the same container. Time, output and files are enforced from outside.
 fn same_container(one: &Limits, other: &Limits) -> bool {
     let of = |limits: &Limits| (limits.memory_bytes, limits.milli_cpus, limits.processes);
     of(one) == of(other)
 }
 
-/// Whether a container made with the one will do for the other. Its limit on CPU seconds, the backstop of the run's time,
-/// is set when it is made: it may be too long, but not too short.
+/// Whether a container made with the one will do for the other. Its limit on CPU seconds, the backstop of the run's
+/// time, is set when it is made: it may be too long, but not too short.
 pub(super) fn covers(made_with: &Limits, wanted: &Limits) -> bool {
     same_container(made_with, wanted) && wanted.millis <= made_with.millis
 }

@@ -1,4 +1,4 @@
-//! How a run ends, other than by itself: who ended it, and what became of one that was cut off.
+//! The end of a run from outside: who ended it, and the state of a run that was cut off.
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,12 +42,12 @@ impl EndedBy {
         EndedBy::Shutdown,
     ];
 
-    /// For a run that was not cancelled.
+    /// The source of the end of a run that was not cancelled.
     pub fn of(status: Status) -> Self {
         match status {
             Status::Ok | Status::Failed => Self::Program,
             Status::Timeout | Status::OutOfMemory | Status::OutputLimit => Self::Limit,
-            // Every other source of a cancellation is named by a `Cancel`.
+            // A `Cancel` names every other source of a cancellation.
             Status::Cancelled => Self::Client,
         }
     }
@@ -74,22 +74,22 @@ impl FromStr for EndedBy {
     }
 }
 
-/// Ends a run early, and knows who did it first. Cheap to clone.
+/// Ends a run early, and remembers the first source. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     token: CancellationToken,
     by: Arc<OnceLock<EndedBy>>,
-    /// Of the one that this is a child of.
+    /// The source of the parent.
     above: Option<Arc<OnceLock<EndedBy>>>,
 }
 
 impl Cancel {
-    /// One that is cancelled with this one, and can be cancelled without it.
+    /// A child that is cancelled with this one, and can be cancelled without it.
     pub fn child(&self) -> Self {
         Self { token: self.token.child_token(), by: Arc::default(), above: Some(Arc::clone(&self.by)) }
     }
 
-    /// The first one counts.
+    /// Cancels. Only the first source is remembered.
     pub fn by(&self, who: EndedBy) {
         let _ = self.by.set(who);
         self.token.cancel();
@@ -103,7 +103,7 @@ impl Cancel {
         self.token.cancelled().await;
     }
 
-    /// To be asked once it is cancelled.
+    /// The source. Call it once the run is cancelled.
     pub fn who(&self) -> EndedBy {
         let above = || self.above.as_ref().and_then(|above| above.get());
         self.by.get().or_else(above).copied().unwrap_or(EndedBy::of(Status::Cancelled))
@@ -149,29 +149,29 @@ impl CutBy {
 /// The word of a run that was cut off, in the history.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// A run whose program had started, and that neither ended itself nor was ended by Sandtray.
+/// A run whose program had started, and that was ended neither by itself nor by Sandtray.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interrupted {
     pub run: RunId,
     pub by: CutBy,
-    /// The engine, as its owner calls it.
+    /// The engine's usual name.
     pub engine: &'static str,
-    /// From the program's start until it was noticed.
+    /// From the program's start until the cut was noticed.
     pub wall: Duration,
     pub queued: Duration,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// As last seen, where its figures were read while it ran.
+    /// As last read, if its figures were read while it ran.
     pub memory_bytes: Option<u64>,
     pub cpu: Option<Duration>,
     pub image: String,
     pub limits: Limits,
-    /// Whether the history has it.
+    /// Whether the run is in the history.
     pub recorded: bool,
 }
 
 impl Interrupted {
-    /// The bytes of memory that it takes, roughly.
+    /// The approximate size in memory, in bytes.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.stdout.bytes.len() + self.stderr.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! The floors and ceilings of every setting. Pure: settings in, faults out.
+//! The minimum and maximum of every setting. Pure: takes settings, returns faults.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -12,10 +12,10 @@ const CPUS: RangeInclusive<f64> = 0.05..=512.0;
 /// Below 32 MB no interpreter starts.
 const MEMORY_MB: RangeInclusive<u64> = 32..=1_048_576;
 const PROCESSES: RangeInclusive<u32> = 16..=4096;
-/// These two share a frame: see [`reply_kb`].
+/// Output and files share a frame: see [`reply_kb`].
 const OUTPUT_KB: RangeInclusive<u64> = 1..=896;
 const FILES_MB: RangeInclusive<u64> = 1..=10;
-/// Each is a process of the engine's, idle or not.
+/// Each warm container is a process of the engine, idle or not.
 const WARM: RangeInclusive<u32> = 0..=64;
 const QUEUE: RangeInclusive<u32> = 1..=1024;
 const PER_CLIENT: RangeInclusive<u32> = 1..=1024;
@@ -26,11 +26,11 @@ const HISTORY_DAYS: RangeInclusive<u32> = 1..=3650;
 
 /// A reply fits in one frame of the protocol, whatever the program printed.
 const FRAME_KB: u64 = 16 << 10;
-/// Of a frame, for everything that is neither output nor a file. Most of it are names, whose bytes may take six each:
-/// those of files (64 KiB in all), of what is skipped (100 of 300 bytes) and of what is left behind (100 of 255).
+/// The part of a frame for everything but output and files. Most of it is for names, whose bytes may take six each:
+/// those of files (64 KiB in all), of skipped files (100 of 300 bytes) and of files left behind (100 of 255).
 const ENVELOPE_KB: u64 = 1 << 10;
 
-/// The longest repository name that registries accept, and a tag, and a digest.
+/// The longest repository name that registries accept, with a tag and a digest.
 const MAX_IMAGE_NAME: usize = 255 + 1 + 128 + 1 + 71;
 const MAX_ENGINE_URL: usize = 1024;
 
@@ -119,15 +119,15 @@ impl Faults {
     }
 }
 
-/// The most that a reply may take, whatever a program does. Files take as much as base64 (4/3). Output always goes as text,
-/// in which a control character takes six bytes, and where one byte of it is not UTF-8 as base64 too (22/3), on each of
-/// two streams.
+/// The largest size of a reply in KiB, whatever a program does. Files are sent as base64 (4/3). Output is always sent
+/// as text, in which a control character takes six bytes; if one byte of it is not UTF-8, it is also sent as base64
+/// (22/3 together), for each of two streams.
 fn reply_kb(limits: &LimitSettings) -> u64 {
     (limits.files_mb << 10).saturating_mul(4).div_ceil(3) + limits.output_kb.saturating_mul(2 * 22).div_ceil(3)
 }
 
-/// Whether an engine could be asked for it: `[host[:port]/]path[:tag][@sha256:digest]`.
-/// The name goes into URLs and log lines, so whatever is not of this form goes no further.
+/// Whether the name has the form `[host[:port]/]path[:tag][@sha256:digest]`. The name goes into URLs and log lines, so
+/// any other form is refused.
 pub fn is_image_name(text: &str) -> bool {
     if text.len() > MAX_IMAGE_NAME {
         return false;
@@ -136,7 +136,7 @@ pub fn is_image_name(text: &str) -> bool {
         Some((named, digest)) => (named, Some(digest)),
         None => (text, None),
     };
-    // A colon before the last slash is that of a port.
+    // A colon before the last slash belongs to a port.
     let last_slash = named.rfind('/').map_or(0, |at| at + 1);
     let (path, tag) = match named[last_slash..].find(':') {
         Some(at) => (&named[..last_slash + at], Some(&named[last_slash + at + 1..])),
@@ -160,7 +160,7 @@ fn is_tag(text: &str) -> bool {
 
 fn is_repository(text: &str) -> bool {
     match text.split_once('/') {
-        // The first part is a host where it could not be a folder.
+        // The first part is a host if it could not be a folder.
         Some((host, path)) if host.contains(['.', ':']) || host == "localhost" => {
             is_host(host) && path.split('/').all(is_path_part)
         }

@@ -1,4 +1,4 @@
-//! The settings file: read strictly, saved whole. A file that cannot be understood is set aside, never overwritten.
+//! The settings file: parsed strictly, saved whole. A file that cannot be parsed is set aside, never overwritten.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use thiserror::Error;
 use super::{Fault, Settings, VERSION, bounds};
 use crate::disk::{self, SetAside};
 
-/// Longest file that is read.
+/// Bound on the file's length.
 const MAX_FILE: u64 = 256 << 10;
 
-/// What the service starts with.
+/// The settings at the start of the service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     pub settings: Settings,
-    /// The file that was there and could not be used. The defaults are in force, so the capability is off.
+    /// A file that could not be used. The defaults are in force, so the capability is off.
     pub set_aside: Option<SetAside>,
 }
 
 #[derive(Debug, Error)]
 pub enum SettingsError {
-    /// Starting with defaults here would end in overwriting the file.
+    /// Not recoverable: starting with the defaults would end in overwriting the file.
     #[error("The settings in {path} cannot be used ({reason}) and cannot be moved out of the way: {source}")]
     SetAside { path: PathBuf, reason: String, source: io::Error },
     #[error("The settings cannot be saved to {path}: {source}")]
@@ -33,7 +33,11 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// A missing file gives the defaults.
+    /// Reads the settings. A missing file gives the defaults; an unusable one is set aside.
+    ///
+    /// # Errors
+    ///
+    /// If an unusable file cannot be set aside.
     pub fn load(path: &Path) -> Result<Loaded, SettingsError> {
         let reason = match disk::read_bounded(path, MAX_FILE) {
             Ok(None) => return Ok(Loaded { settings: Settings::default(), set_aside: None }),
@@ -49,7 +53,11 @@ impl Settings {
         }
     }
 
-    /// Refuses what [`Settings::load`] would set aside.
+    /// Saves the settings.
+    ///
+    /// # Errors
+    ///
+    /// If [`Settings::load`] would set them aside, or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), SettingsError> {
         if let Some(fault) = self.validate().into_iter().next() {
             return Err(SettingsError::Invalid(fault));
@@ -60,21 +68,21 @@ impl Settings {
         disk::write_atomically(path, &bytes).map_err(failed)
     }
 
-    /// Every setting outside its bounds; empty where all is well.
+    /// Every setting outside its bounds; empty if there is none.
     pub fn validate(&self) -> Vec<Fault> {
         bounds::faults(self)
     }
 }
 
-/// The reason is a clause that ends a sentence.
+/// The error is a clause that ends a sentence.
 fn parse(bytes: &[u8]) -> Result<Settings, String> {
     let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not valid JSON ({error})"))?;
-    // serde would also take a list for the fields in their order.
+    // serde would also accept a list of the fields in their order.
     if !value.is_object() {
         return Err("it is not a JSON object".into());
     }
     let version = match value.get("version") {
-        // Written by hand, by somebody who read about this version.
+        // Written by hand, from the documentation of this version.
         None => u64::from(VERSION),
         Some(version) => version.as_u64().ok_or("its version is not a number")?,
     };
@@ -84,7 +92,7 @@ fn parse(bytes: &[u8]) -> Result<Settings, String> {
         ));
     }
     let settings: Settings = if version == u64::from(VERSION) {
-        // From the bytes, so that the error has a line and a column, and a key that stands twice is one.
+        // Parsed from the bytes, so that the error has a line and a column, and a repeated key is an error.
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?
     } else {
         serde_json::from_value(migrated(value, version)?).map_err(|error| error.to_string())?
@@ -95,7 +103,7 @@ fn parse(bytes: &[u8]) -> Result<Settings, String> {
     }
 }
 
-/// One step for each version that there was. The first is the only one so far.
+/// One step for each earlier version. There is none yet.
 fn migrated(_value: Value, version: u64) -> Result<Value, String> {
     Err(format!("there never was a version {version} of it"))
 }

@@ -1,4 +1,4 @@
-//! The state and what changes it. Nothing here waits: what takes time is a task, and its end is a message.
+//! The state and what changes it. Nothing here waits: slow work is a task, and the task reports its end as a message.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -27,9 +27,9 @@ use super::pending::{Answered, Pending, Request, Turn};
 use super::task::{Done, Note};
 use super::walls::{Check, Walls};
 
-/// Notes of tasks that may wait; a task that finds no room drops its note.
+/// Bound on queued notes from tasks. A task drops its note when the channel is full.
 const NOTES: usize = 256;
-/// Until runs have shown how long they take.
+/// Mean run time that is assumed before the first run has ended.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) enum Command {
         pending: Box<Pending>,
         accepted: oneshot::Sender<Result<(), RunError>>,
     },
-    /// Without a client: the owner's Stop.
+    /// `client` is `None` when the owner stops the run.
     Cancel {
         client: Option<ClientId>,
         run: RunId,
@@ -57,7 +57,7 @@ pub(super) enum Command {
     Shutdown {
         reply: oneshot::Sender<()>,
     },
-    /// A run was cancelled.
+    /// Sent after a cancel: wakes the actor, which then drops cancelled runs from the queue.
     Tidy,
 }
 
@@ -67,23 +67,24 @@ pub(super) struct Actor {
     pub(super) enabled: bool,
     pub(super) stopping: bool,
     pub(super) engine: Option<Arc<dyn Engine>>,
-    /// The last generation of the engine that the walls were told of.
+    /// The engine's generation at the last update. A new one puts the walls in doubt.
     generation: u64,
     pub(super) walls: Walls,
-    /// What the pool was told last.
+    /// The stock that the pool was given last.
     pub(super) stocked: Option<Stock>,
     pub(super) images: Images,
     pub(super) queue: FairQueue<Turn, Box<Pending>>,
     pub(super) live: HashMap<RunId, Live>,
-    /// Mean of recent runs, for telling a refused caller when to come again.
+    /// Moving average of run times. Gives a refused caller its retry delay.
     usual: Duration,
-    /// Waiting for the last run to end.
+    /// Replies due once no container is left.
     pub(super) quiet: Vec<oneshot::Sender<()>>,
-    /// Cancelled when quiet is no longer wanted: whoever waits for it then would wait for as long as runs go on.
+    /// Cancelled when the switch is turned on again. Ends the wait for the last container, which could otherwise last
+    /// as long as runs go on.
     pub(super) noise: CancellationToken,
     pub(super) next_sweep: Instant,
     tasks: JoinSet<Done>,
-    /// What a task was for, should it panic.
+    /// The purpose of each task, for handling a panic.
     purposes: HashMap<Id, Purpose>,
     pub(super) notes: (mpsc::Sender<Note>, mpsc::Receiver<Note>),
     snapshots: watch::Sender<Snapshot>,
@@ -93,10 +94,10 @@ pub(super) struct Actor {
 pub(super) struct Live {
     pub(super) client: ClientId,
     pub(super) run: LiveRun,
-    /// When its program began; empty until then.
+    /// The start time of its program; empty until then.
     pub(super) started: Arc<OnceLock<SystemTime>>,
     pub(super) cancel: Cancel,
-    /// Kept until the run is in the history: only then onlookers are told that it is over.
+    /// Kept until the run is in the history, so that readers see end-of-stream only then.
     pub(super) tap: Tap,
     pub(super) request: Request,
 }
@@ -284,7 +285,7 @@ impl Actor {
             self.images.forget();
             self.sweep();
         }
-        // The watchers need not hear that the engine may have been restarted.
+        // No event if only the generation is new: subscribers need not know that the engine may have been restarted.
         if !same || !again {
             self.tell(Event::EngineChanged { engine: self.engine_state() });
         }
@@ -314,7 +315,7 @@ impl Actor {
             Err(failure) => {
                 error!(%failure, "a task failed");
                 match self.purposes.remove(&failure.id()) {
-                    // Its caller's channel was dropped with it, which answers the call.
+                    // The reply channel was dropped with the task, and that answers the caller.
                     Some(Purpose::Run(run)) => drop(self.live.remove(&run)),
                     Some(Purpose::Image(image)) => {
                         let ticket = self.images.ticket(&image);
@@ -372,7 +373,7 @@ impl Actor {
         }
     }
 
-    /// For a run that never had a container.
+    /// Answers a run that never had a container.
     pub(super) fn answer(&mut self, pending: Box<Pending>, result: Result<crate::run::Outcome, RunError>) {
         let (run, recorder) = (pending.spec.id, Arc::clone(&self.parts.recorder));
         let task = async move { Done::Run { run, answered: pending.answer(recorder.as_ref(), result).await } };
@@ -392,7 +393,7 @@ impl Actor {
             }
             Answered::CutOff(by) => {
                 if by == CutBy::Engine {
-                    // It may be another engine when it comes back.
+                    // The engine may be another one when it comes back.
                     self.walls.doubt_all();
                     (self.parts.nudge)();
                 }
@@ -402,7 +403,7 @@ impl Actor {
                 if let RunError::Engine(trouble) = &error
                     && !matches!(trouble, EngineTrouble::WallMissing { .. })
                 {
-                    // It may be another engine when it comes back.
+                    // The engine may be another one when it comes back.
                     self.walls.doubt_all();
                     (self.parts.nudge)();
                 }
@@ -412,11 +413,12 @@ impl Actor {
     }
 
     pub(super) fn tell(&self, event: Event) {
-        // Nobody may be listening.
+        // Fails only without subscribers.
         let _ = self.events.send(event);
     }
 
-    /// Also before whoever asked for a change is told that it holds: they may look at once.
+    /// Publishes the snapshot. Called before a change is confirmed too, so that the caller sees it in the snapshot at
+    /// once.
     pub(super) fn publish(&self) {
         let image_status = |language| {
             let image = self.parts.settings.image(language);

@@ -1,4 +1,4 @@
-//! Looking at an image, and fetching it: one pull whoever waits for it, its many layers folded into one figure.
+//! Looks at an image, and pulls it: one pull for all that wait for it, with its layers folded into one figure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::settings::Settings;
 use super::images::{Found, Ticket};
 use super::task::{Done, Note, pause_after};
 
-/// An engine reports each layer many times a second; a window needs ten.
+/// Interval of progress notes. An engine reports each layer many times a second; a window needs ten figures a second.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// The preparation of an image, done once before programs run in it: a step for each of its languages that needs one,
-/// each on the result of the one before.
+/// The preparation of an image, done once before programs run in it. It has one step for each language that needs one.
+/// Each step starts from the result of the previous step.
 #[derive(Debug, Clone)]
 pub(super) struct Preparation {
     steps: Vec<Step>,
@@ -42,14 +42,14 @@ struct Step {
     script: &'static str,
 }
 
-/// The preparation of an image so far.
+/// The progress of an image's preparation.
 #[derive(Debug)]
 pub(super) struct Reached {
-    /// The names of the images that were made, each from the one before.
+    /// The names of the images that were made, in order.
     pub(super) names: Vec<String>,
-    /// The latest of them, or the base itself.
+    /// The latest of these images, or the base if there are none.
     image: ImageInfo,
-    /// The step to do next; none if all are done.
+    /// The next step; `None` if all are done.
     next: Option<Step>,
 }
 
@@ -63,7 +63,7 @@ impl Step {
 }
 
 impl Preparation {
-    /// The preparation of this image; none if no language that the settings run in it needs one.
+    /// The preparation of this image; `None` if no language that the settings run in it needs one.
     pub(super) fn of(image: &str, settings: &Settings, limits: Limits, leases: &Leases) -> Option<Self> {
         let here = Language::ALL.into_iter().filter(|language| settings.image(*language) == image);
         let step = |language: Language| Some(Step { language, script: language.recipe().prepare? });
@@ -101,7 +101,8 @@ impl Preparation {
         Ok(self.reached(engine.as_ref(), base).await?.image)
     }
 
-    /// In a task of its own: whoever is not interested any more goes at once, and the container is counted until it is gone.
+    /// Runs as a separate task, so that a cancelled caller returns at once. The presence is held until the container is
+    /// gone.
     async fn derive(&self, engine: &Arc<dyn Engine>, step: Step, base: &ImageInfo) -> Result<(), EngineError> {
         let derivation = Derivation {
             base: base.id.clone(),
@@ -185,7 +186,7 @@ async fn bring(
     let made = match preparation.reached(engine.as_ref(), &base).await {
         Ok(Reached { next: None, image, .. }) => Ok(Found::Ready(image)),
         Ok(Reached { next: Some(_), .. }) if proved.as_ref() == Some(&base.id) => {
-            // Nobody listens any more: nobody needs to know.
+            // Fails only at shutdown, when the receiver is gone.
             let _ = notes.send(Note::Pulling { image: image.to_owned(), figure: PullFigure::PREPARING }).await;
             preparation.make(engine, &base).await.map(Found::Ready)
         }
@@ -203,14 +204,14 @@ async fn fetch(engine: &dyn Engine, image: &str, notes: &mpsc::Sender<Note>) -> 
         let figure = fold.apply(&event?);
         if told.elapsed() >= TELL_EVERY {
             told = Instant::now();
-            // Full: the next figure says more.
+            // A full channel drops this figure; a later one replaces it.
             let _ = notes.try_send(Note::Pulling { image: image.to_owned(), figure });
         }
     }
     Ok(())
 }
 
-/// A pull also breaks off when the engine goes away; whether it did, it can be asked.
+/// The error to report for a failed pull. A pull also breaks off when the engine goes away, so the engine is asked.
 async fn blamed(engine: &dyn Engine, image: &str, error: PullError) -> RunError {
     let away = match &error {
         PullError::NoNetwork | PullError::Other { .. } => {

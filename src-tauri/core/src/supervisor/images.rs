@@ -1,5 +1,5 @@
-//! The book of images: what is known of each, what is under way for it, and who has asked for it. It decides what is to be
-//! done next and what comes of a task's end; who does it, and who is told, is the actor's.
+//! The registry of images: the state of each, the task under way for it, and the callers that asked for it. It decides
+//! the next work and the meaning of a task's result. The actor runs the tasks and sends the events.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::engine::{ImageInfo, PullError};
 use crate::error::RunError;
 use crate::event::{ImageState, PullFigure};
 
-/// One who waits for an image, beside the runs in the queue.
+/// The reply channel of a caller that waits for an image. Runs in the queue are not among these.
 pub(super) type Asker = oneshot::Sender<Result<(), RunError>>;
 
 #[derive(Debug)]
@@ -22,48 +22,48 @@ pub(super) struct Images {
 #[derive(Debug)]
 struct Image {
     state: ImageState,
-    /// A look, a pull or a removal is under way.
+    /// The cancel token of the look, the pull or the removal under way.
     busy: Option<CancellationToken>,
-    /// The latest task's. What an earlier one finds is of no interest.
+    /// The ticket of the latest task. Results with an earlier ticket are ignored.
     ticket: Ticket,
     asked: Vec<Asker>,
-    /// Looks in a row that told nothing of the image.
+    /// Looks in a row that failed to tell the image's state.
     failures: u32,
 }
 
-/// Tells the end of one task from that of another for the same name: of an engine or a setting that was there before.
+/// Identifies a task, so that the result of an outdated one, from before a change of engine or settings, is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ticket(u64);
 
-/// What the engine has of an image.
+/// The state of an image on the engine.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,
-    /// Preparing is work, and nobody may want it: it is done when somebody does.
+    /// Not prepared yet. Preparation costs work, so it is put off until a run needs it.
     Unprepared(ImageInfo),
     Ready(ImageInfo),
 }
 
-/// What is to be done now.
+/// A task to start now.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) name: String,
     pub(super) ticket: Ticket,
-    /// Fetches the image, until it is cancelled; without this it is only looked at.
+    /// The token that cancels the pull; `None` for a look only.
     pub(super) pull: Option<CancellationToken>,
-    /// Prepares the image if it has this id: its walls are proved.
+    /// The image id whose walls are proved; the image is prepared only if it has this id.
     pub(super) prepare: Option<String>,
-    /// Looks before it that told nothing: it waits longer for each.
+    /// Failed looks in a row; each makes the next one wait longer.
     pub(super) failures: u32,
 }
 
-/// What others have to hear of a task's end.
+/// The effect of a task's end on others.
 #[derive(Debug, PartialEq)]
 pub(super) enum Settled {
     Nothing,
-    /// It was pulled.
+    /// A pull has ended well.
     Pulled,
-    /// The runs that wait for it get this error; `pull`, where a pull failed.
+    /// Runs that wait for the image get `error`. `pull` is set if a pull failed.
     Failed {
         error: RunError,
         pull: Option<PullError>,
@@ -76,7 +76,7 @@ impl Images {
         Self { known, last: Ticket::default() }
     }
 
-    /// From now on these are the names. What was asked of one that goes is not asked of another.
+    /// Sets the names in use. Requests for a dropped name are not moved to another.
     pub(super) fn rename(&mut self, names: &[String]) {
         let forgotten: Vec<String> = self.known.keys().filter(|name| !names.contains(name)).cloned().collect();
         for (name, image) in forgotten.into_iter().filter_map(|name| self.known.remove_entry(&name)) {
@@ -105,7 +105,7 @@ impl Images {
         self.known.get(name).is_some_and(|image| !image.asked.is_empty())
     }
 
-    /// Answers at once where it is here.
+    /// Adds a caller; answers at once if the image is ready.
     pub(super) fn ask(&mut self, name: &str, asker: Asker) {
         let image = self.known.entry(name.to_owned()).or_insert_with(Image::unknown);
         image.asked.push(asker);
@@ -120,8 +120,8 @@ impl Images {
         }
     }
 
-    /// The work that can begin; each item is marked as under way. `wanted` tells which images a run waits for, `proved`
-    /// in which programs may run.
+    /// The work that can begin; each item is marked as under way. `wanted` tells whether a run waits for the image,
+    /// `proved` whether programs may run in it.
     pub(super) fn begin(
         &mut self,
         wanted: impl Fn(&str) -> bool,
@@ -160,7 +160,8 @@ impl Images {
         all
     }
 
-    /// For a removal: nothing starts from it, and nothing looks at it, until that has ended. None where it is busy.
+    /// Reserves an image for its removal: until that ends, no run starts from it and no task looks at it. `None` while
+    /// another task is under way.
     pub(super) fn hold(&mut self, name: &str) -> Option<Ticket> {
         let image = self.known.get_mut(name).filter(|image| image.busy.is_none())?;
         self.last = self.last.next();
@@ -169,12 +170,12 @@ impl Images {
         Some(self.last)
     }
 
-    /// Of the task that is under way, for one that cannot say it itself any more.
+    /// The ticket of the task under way, for a task that has panicked.
     pub(super) fn ticket(&self, name: &str) -> Ticket {
         self.known.get(name).map(|image| image.ticket).unwrap_or_default()
     }
 
-    /// Whether the figure is news.
+    /// Updates the progress. True while a pull is under way, so that the figure is reported.
     pub(super) fn progress(&mut self, name: &str, figure: PullFigure) -> bool {
         match self.known.get_mut(name).map(|image| &mut image.state) {
             Some(ImageState::Pulling(shown)) => {
@@ -192,7 +193,7 @@ impl Images {
         }
     }
 
-    /// A task has ended: with what is here now, or with why it is not.
+    /// Applies a task's result: the image found, or the error.
     pub(super) fn settle(&mut self, name: &str, ticket: Ticket, result: Result<Found, RunError>) -> Settled {
         let Some(image) = self.known.get_mut(name).filter(|image| image.ticket == ticket) else {
             return Settled::Nothing;
@@ -218,7 +219,7 @@ impl Images {
             Err(error) => {
                 let why = if let RunError::Image { error, .. } = &error { Some(error.clone()) } else { None };
                 image.state = match &why {
-                    // A cancelled one may be here all the same: it was being prepared.
+                    // After a cancel the image may still be present: it may have been in preparation.
                     Some(PullError::Cancelled) | None => ImageState::Unknown,
                     Some(error) => ImageState::Failed { error: error.clone() },
                 };
@@ -228,14 +229,14 @@ impl Images {
         }
     }
 
-    /// It was seen to be missing. Others may have seen that before, and what they began goes on.
+    /// A run found the image missing. Resets only an image that was ready; a pull that is already under way goes on.
     pub(super) fn gone(&mut self, name: &str) {
         if let Some(image) = self.known.get_mut(name).filter(|image| image.ready().is_some()) {
             image.state = ImageState::NotPulled;
         }
     }
 
-    /// Something was wrong with what has this id: it is looked at again.
+    /// Looks again at the image with this id.
     pub(super) fn doubt(&mut self, id: &str) {
         for image in self.known.values_mut() {
             if image.busy.is_none() && image.here().is_some_and(|here| here.id == id) {
@@ -244,7 +245,7 @@ impl Images {
         }
     }
 
-    /// Another engine, or none: what is known and what is under way is of the one that was.
+    /// The engine has changed or is gone. Drops all states, and cancels the tasks for the previous engine.
     pub(super) fn forget(&mut self) {
         for image in self.known.values_mut() {
             image.cancel();
@@ -252,12 +253,12 @@ impl Images {
         }
     }
 
-    /// Whatever is under way.
+    /// Cancels all tasks under way.
     pub(super) fn cancel_all(&self) {
         self.known.values().for_each(Image::cancel);
     }
 
-    /// False where no pull is under way.
+    /// Cancels a pull; false if none is under way.
     pub(super) fn cancel_pull(&self, name: &str) -> bool {
         let pulling = |image: &&Image| matches!(image.state, ImageState::Pulling(_)) && image.busy.is_some();
         self.known.get(name).filter(pulling).inspect(|image| image.cancel()).is_some()
@@ -295,7 +296,7 @@ impl Image {
 
     fn answer_all(&mut self, result: &Result<(), RunError>) {
         for asker in self.asked.drain(..) {
-            // Whoever asked may be gone.
+            // Fails if the caller was cancelled.
             let _ = asker.send(result.clone());
         }
     }

@@ -1,5 +1,5 @@
-//! The one owner of the state: the switch, the queue, the live runs, the engine, the images. [`Supervisor`] is the handle
-//! that others hold; what happens is decided in [`actor`] and [`schedule`], one message at a time, and done in tasks that report back.
+//! The single owner of the state: the switch, the queue, the live runs, the engine, the images. [`Supervisor`] is the
+//! handle for callers. [`actor`] and [`schedule`] decide, one message at a time; tasks do the work and report back.
 
 mod actor;
 mod image;
@@ -42,14 +42,14 @@ use pending::Pending;
 pub use pending::Request;
 pub use task::run_error;
 
-/// Messages to the actor that may wait. A sender waits for room; nothing is lost.
+/// Bound on messages to the actor. A sender waits for room, so none is lost.
 const COMMANDS: usize = 256;
-/// Events that a slow receiver may be behind.
+/// Events that a slow receiver may fall behind.
 const EVENTS: usize = 256;
-/// Shutting down returns by then, whatever the engine does; the next start sweeps what is left.
+/// Bound on shutdown, whatever the engine does. The next start sweeps the containers that are left.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a connection holds. Cheap to clone.
+/// The handle of a connection. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     commands: mpsc::Sender<Command>,
@@ -57,26 +57,30 @@ pub struct Supervisor {
     events: broadcast::Sender<Event>,
 }
 
-/// What the supervisor works with.
+/// The parts that the supervisor is made of.
 pub struct Parts {
     pub settings: Settings,
     pub leases: Leases,
     pub recorder: Arc<dyn Recorder>,
     pub wall_check: Arc<dyn WallCheck>,
     pub connections: watch::Receiver<Connection>,
-    /// Asks for a look at the engine now rather than at the next turn.
+    /// Checks the engine now instead of at the next interval.
     pub nudge: Arc<dyn Fn() + Send + Sync>,
     /// The budget for the clients that ask for runs.
     pub budget: Budget,
 }
 
-/// Where finished runs go before their callers hear of them.
+/// Writes finished runs to the history before their callers get the outcome.
 #[async_trait]
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// Whether runs may start. Returns at once while the history can be written.
+    /// Waits until runs may start. Returns at once while the history can be written.
+    ///
+    /// # Errors
+    ///
+    /// If runs may not start; the run then gets this error.
     async fn ready(&self) -> Result<(), RunError>;
 
-    /// Returns when the record would survive a crash of this process; false where it could not be written.
+    /// Returns when the record would survive a crash of this process; false if it could not be written.
     async fn record(&self, record: Record<'_>) -> bool;
 }
 
@@ -88,10 +92,14 @@ pub struct Record<'a> {
     pub result: Result<&'a Outcome, &'a RunError>,
 }
 
-/// Proves with a real run that an engine holds every wall around programs of an image.
+/// Proves with a real run that an engine holds every wall around the programs of an image.
 #[async_trait]
 pub trait WallCheck: fmt::Debug + Send + Sync {
-    /// Fails if a wall is missing, and if there was no answer. Ends within a bound of its own.
+    /// Checks one image. It has a time limit.
+    ///
+    /// # Errors
+    ///
+    /// If a wall is missing, the image is gone, or the check gave no result.
     async fn check(
         &self,
         engine: &Arc<dyn Engine>,
@@ -101,7 +109,7 @@ pub trait WallCheck: fmt::Debug + Send + Sync {
     ) -> Result<Proof, Unproved>;
 }
 
-/// Every wall holds.
+/// The result of a check that found every wall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
     pub launcher: Launcher,
@@ -109,7 +117,7 @@ pub struct Proof {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unproved {
-    /// The wall, in words that end a sentence about missing walls.
+    /// The name of the wall. It ends a sentence about missing walls.
     Missing(String),
     /// The image is gone.
     NoImage,
@@ -131,7 +139,7 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// Where the run is not taken on: the capability is off, the engine is in trouble, the queue is full.
+    /// If the run is not taken on: the capability is off, the engine is in trouble, or the queue is full.
     pub async fn submit(
         &self,
         spec: RunSpec,
@@ -151,27 +159,27 @@ impl Supervisor {
         Ok(RunHandle { answer, abandon })
     }
 
-    /// Ends one of the client's own runs; its caller gets the verdict `cancelled`. False where the client has no such run.
+    /// Ends one of the client's own runs; its caller gets the verdict `cancelled`. False if the client has no such run.
     pub async fn cancel(&self, client: ClientId, run: RunId) -> bool {
         self.ask(|reply| Command::Cancel { client: Some(client), run, reply }).await.unwrap_or(false)
     }
 
-    /// The owner's Stop: ends anybody's run.
+    /// The owner's Stop: ends a run of any client.
     pub async fn stop(&self, run: RunId) -> bool {
         self.ask(|reply| Command::Cancel { client: None, run, reply }).await.unwrap_or(false)
     }
 
-    /// Off: kills what runs, refuses what waits, and returns once no container is left.
+    /// Turns the switch. Off kills live runs, refuses queued ones, and returns once no container is left.
     pub async fn set_enabled(&self, enabled: bool) {
         let _ = self.ask(|reply| Command::Enable { enabled, reply }).await;
     }
 
-    /// Fetches a language's image ahead of its first run; joins a pull that is under way. The pull goes on without its
-    /// handle.
+    /// Pulls a language's image ahead of its first run, or joins a pull that is under way. The pull goes on if its
+    /// handle is dropped.
     ///
     /// # Errors
     ///
-    /// Where the engine is in trouble.
+    /// If the engine is in trouble.
     pub async fn start_pull(&self, language: Language) -> Result<PullHandle, RunError> {
         let (reply, answer) = oneshot::channel();
         self.ask(|accepted| Command::Pull { language, accepted, reply }).await??;
@@ -182,17 +190,17 @@ impl Supervisor {
         self.snapshots.borrow().clone()
     }
 
-    /// Every change of the snapshot, the latest state at any time.
+    /// Follows the snapshot. A slow receiver sees the latest state only.
     pub fn watch(&self) -> watch::Receiver<Snapshot> {
         self.snapshots.clone()
     }
 
-    /// A receiver that falls behind is told how many events it lost; it then takes a snapshot.
+    /// A receiver that falls behind is told how many events it lost. It should then take a snapshot.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.events.subscribe()
     }
 
-    /// Refuses new runs, kills what runs, and returns once no container is left, at the latest after five seconds.
+    /// Refuses new runs, kills live ones, and returns once no container is left, after five seconds at the latest.
     pub async fn shutdown(&self) {
         let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.ask(|reply| Command::Shutdown { reply })).await;
     }
@@ -208,7 +216,7 @@ impl Supervisor {
     }
 }
 
-/// A run that was taken on. Dropping it cancels the run.
+/// A run that was taken on. Dropping the handle cancels the run.
 #[derive(Debug)]
 pub struct RunHandle {
     answer: oneshot::Receiver<Result<Outcome, RunError>>,
@@ -216,11 +224,11 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// What comes of the run. It is in the history before it is returned.
+    /// Waits for the outcome. The run is in the history before this returns.
     ///
     /// # Errors
     ///
-    /// Where the program did not run, or was cut off.
+    /// If the program did not run, or was cut off.
     pub async fn wait(mut self) -> Result<Outcome, RunError> {
         let answer = tokio::select! {
             biased;
@@ -238,24 +246,24 @@ impl RunHandle {
     }
 }
 
-/// A pull that was asked for.
+/// A pull that was requested.
 #[derive(Debug)]
 pub struct PullHandle {
     answer: oneshot::Receiver<Result<(), RunError>>,
 }
 
 impl PullHandle {
-    /// Returns once the image is here.
+    /// Waits until the image is present.
     ///
     /// # Errors
     ///
-    /// Where the image could not be fetched.
+    /// If the image could not be pulled.
     pub async fn wait(self) -> Result<(), RunError> {
         self.answer.await.unwrap_or(Err(RunError::ShuttingDown))
     }
 }
 
-/// Cancels a run whose handle is dropped.
+/// Drop guard: cancels the run when its handle is dropped.
 #[derive(Debug)]
 struct Abandon {
     cancel: Cancel,
@@ -263,7 +271,8 @@ struct Abandon {
 }
 
 impl Abandon {
-    /// Has the actor look at cancelled runs that wait. A full channel means that it is awake, and looks anyway.
+    /// Wakes the actor, so that it drops cancelled runs from the queue. A full channel means that it is awake and will
+    /// look anyway.
     fn wake(&self) {
         let _ = self.commands.try_send(Command::Tidy);
     }

@@ -1,4 +1,4 @@
-//! What only the owner may ask: settings that hold from now on, images that go, and a look at any live run.
+//! Requests that only the owner may make: new settings, removal of images, and a look at any live run.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) enum Command {
     Request { run: RunId, reply: oneshot::Sender<Option<Request>> },
 }
 
-/// Why an image is still there.
+/// The reason why an image was not removed.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RemoveError {
     #[error("A program is running in the image {image}.")]
@@ -51,32 +51,38 @@ pub enum RemoveError {
 }
 
 impl Supervisor {
-    /// Everything but the switch, from now on: what runs already keeps the limits that it was started with.
+    /// Applies all settings but the switch. Runs under way keep the limits that they started with.
     pub async fn configure(&self, settings: Settings) {
         let _ = self.owner(|reply| Command::Configure { settings: Box::new(settings), reply }).await;
     }
 
-    /// Whoever waits for the image is told that it was cancelled. False where no pull is under way.
+    /// Cancels a pull. Runs and callers that wait for the image get the error `Cancelled`. False if no pull is under
+    /// way.
     pub async fn cancel_pull(&self, language: Language) -> bool {
         self.owner(|reply| Command::CancelPull { language, reply }).await.unwrap_or(false)
     }
 
-    /// Returns once it is gone. An image that is used by nothing of ours may still be used by others; the engine knows.
+    /// Removes an image, and returns once it is gone. Other programs' containers may still use it; the engine refuses
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// If the image is in use or busy, the engine is in trouble or refuses, or Sandtray is shutting down.
     pub async fn remove_image(&self, language: Language) -> Result<(), RemoveError> {
         self.owner(|reply| Command::RemoveImage { language, reply }).await.unwrap_or(Err(RemoveError::ShuttingDown))
     }
 
-    /// Ends every run, running or waiting, whoever asked for it. Says how many there were.
+    /// Ends every run, live or queued, of every client. Returns their number.
     pub async fn stop_all(&self) -> usize {
         self.owner(|reply| Command::StopAll { reply }).await.unwrap_or(0)
     }
 
-    /// The output of a run that runs or waits; `None` where there is no such run any more.
+    /// A reader of a run's output, live or queued; `None` if there is no such run any more.
     pub async fn look(&self, run: RunId) -> Option<Onlooker> {
         self.owner(|reply| Command::Look { run, reply }).await.ok().flatten()
     }
 
-    /// What a run that runs or waits was asked to do; `None` where there is no such run any more.
+    /// The request of a run, live or queued; `None` if there is no such run any more.
     pub async fn request(&self, run: RunId) -> Option<Request> {
         self.owner(|reply| Command::Request { run, reply }).await.ok().flatten()
     }
@@ -86,7 +92,7 @@ impl Supervisor {
     }
 }
 
-/// Runs at once: as many as the owner says, or as the machine has cores.
+/// The number of runs that may be live: the owner's setting, or the number of cores.
 pub fn concurrency(settings: &Settings) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     settings.concurrency.map_or(cores, |runs| runs as usize).max(1)
@@ -98,7 +104,7 @@ pub(super) fn caps(settings: &Settings) -> Caps {
 
 impl Actor {
     pub(super) fn obey_owner(&mut self, command: Command) {
-        // Whoever asked may be gone; what was asked is done all the same.
+        // The caller may be gone; the command takes effect all the same.
         match command {
             Command::Configure { settings, reply } => {
                 self.configure(*settings);
@@ -146,7 +152,7 @@ impl Actor {
         if self.live.values().any(|live| settings.image(live.run.language) == name) {
             return Err(RemoveError::InUse { image: name });
         }
-        // Held only once there is an engine: a removal has to follow, which lets go of it.
+        // Reserved only if there is an engine, because only the end of the removal releases the reservation.
         let held = self.engine.as_ref().and_then(|engine| Some((Arc::clone(engine), self.images.hold(&name)?)));
         match held {
             Some((engine, ticket)) => Ok((engine, name, ticket)),
@@ -175,7 +181,7 @@ impl Actor {
     }
 }
 
-/// Then looks at what is there: the engine may have kept it.
+/// Removes the image, then looks at it again, because the engine may have kept it.
 async fn remove(
     engine: Arc<dyn Engine>,
     image: String,
@@ -196,10 +202,10 @@ async fn remove(
     done
 }
 
-/// First what was made of it, or the engine keeps the layers.
+/// Removes the prepared images first; otherwise the engine keeps the layers.
 async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Preparation>) -> Result<(), EngineError> {
     let base = match engine.image(image).await {
-        // Nothing was made of one that is not used, and it can go like any other.
+        // An image that declares volumes is never used, so nothing was made from it. It is removed like any other.
         Err(EngineError::DeclaresVolumes) => None,
         other => other?,
     };
@@ -211,7 +217,7 @@ async fn remove_both(engine: &dyn Engine, image: &str, preparation: Option<&Prep
     remove_patiently(engine, image).await
 }
 
-/// Warm containers of the image are being let go of at this moment; until they are gone the engine refuses.
+/// Retries, because the engine refuses until the image's warm containers are gone, and those are being removed now.
 async fn remove_patiently(engine: &dyn Engine, image: &str) -> Result<(), EngineError> {
     for _ in 1..REMOVE_TRIES {
         match engine.remove_image(image).await {

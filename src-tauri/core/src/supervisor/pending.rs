@@ -1,4 +1,4 @@
-//! A run that waits for its turn, and the one way to answer its caller.
+//! A run that waits for its turn, and the single way to answer its caller.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use super::{Record, Recorder};
 
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// Shared with an owner who looks at it.
+    /// Shared with readers on the owner's side.
     pub(super) spec: Arc<RunSpec>,
-    /// What it is called without a label.
+    /// The title shown when the run has no label.
     pub(super) title: Option<String>,
     pub(super) client: Client,
     pub(super) asked: Asked,
     pub(super) progress: Progress,
-    /// The same hold as in `progress`, which the run's task takes.
+    /// The same hold as in `progress`, which moves to the run's task.
     pub(super) hold: Hold,
     pub(super) reply: oneshot::Sender<Result<Outcome, RunError>>,
     pub(super) cancel: Cancel,
-    /// Its image was gone when its container was to be made; it is fetched once more, not for ever.
+    /// Set once the image was gone when the container was to be made. The image is then pulled again, but only once.
     pub(super) retried: bool,
-    /// How often its engine was started again while it was set up.
+    /// How often the proof of the walls was doubted while the run was set up.
     pub(super) doubts: u32,
 }
 
-/// The unit that takes turns: a client process, and each of the owner's own runs by itself.
+/// The unit of fairness in the queue: one client process, or one of the owner's own runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Turn {
     Account(u64),
@@ -43,7 +43,7 @@ impl Pending {
         self.hold.account().map_or(Turn::Client(self.client.id), Turn::Account)
     }
 
-    /// History first, then the reply. Says how the run ended, for the event that follows.
+    /// Writes the history, then replies. Returns how the run ended, for the event that follows.
     pub(super) async fn answer(self, recorder: &dyn Recorder, mut result: Result<Outcome, RunError>) -> Answered {
         let Self { spec, client, asked, reply, hold, .. } = self;
         let record = Record { spec: &spec, client: &client, asked: asked.wall_clock, result: result.as_ref() };
@@ -51,7 +51,7 @@ impl Pending {
         match &mut result {
             Ok(outcome) => outcome.recorded = recorded,
             Err(RunError::Interrupted(cut)) => cut.recorded = recorded,
-            // None of these happened.
+            // The other runs did not happen, so their replies carry no `recorded` mark.
             Err(_) => {}
         }
         let answered = match &result {
@@ -59,9 +59,9 @@ impl Pending {
             Err(RunError::Interrupted(cut)) => Answered::CutOff(cut.by),
             Err(error) => Answered::Refused(error.clone()),
         };
-        // Counted before the next run starts, since that depends on this client's unread bytes.
+        // Counted before the next run starts, because its start depends on this client's unread bytes.
         hold.going(result.as_ref().map_or_else(RunError::weight, Outcome::weight));
-        // The caller may be gone; the run is in the history all the same.
+        // Fails if the caller was cancelled; the run is in the history all the same.
         let _ = reply.send(result);
         answered
     }
@@ -71,7 +71,7 @@ impl Pending {
         Asker { name: name.clone(), program: program.clone(), own: id.is_of_owner() }
     }
 
-    /// What was asked, for the owner's eyes.
+    /// The request, for the owner to look at.
     pub(super) fn request(&self) -> Request {
         Request { spec: Arc::clone(&self.spec), client: self.client.clone() }
     }
@@ -91,7 +91,7 @@ impl Pending {
     }
 }
 
-/// What a run was asked to do and by whom: the very bytes, of which no copy is made.
+/// The request of a run, and its client. Shares the bytes instead of copying them.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub spec: Arc<RunSpec>,

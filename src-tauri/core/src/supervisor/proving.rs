@@ -16,9 +16,9 @@ use super::walls::{Check, Verdict};
 use super::{Proof, Unproved};
 
 impl Actor {
-    /// Has the walls proved in each present image, and refuses runs that wait for an image with a missing wall. Images
-    /// that runs wait for are checked at once and in parallel, so that a slow one delays no other. The rest is checked
-    /// ahead of the first call, one at a time.
+    /// Starts checks of the walls in each present image, and refuses runs that wait for an image with a missing wall.
+    /// Images that runs wait for are checked at once and in parallel, so that a slow one delays no other. Other images
+    /// are checked ahead of the first call, one at a time.
     pub(super) fn advance_walls(&mut self, engine: &Arc<dyn Engine>) {
         let names: BTreeSet<String> =
             Language::ALL.into_iter().map(|language| self.parts.settings.image(language).to_owned()).collect();
@@ -63,9 +63,9 @@ impl Actor {
                 error!(image, wall, "a wall is missing: nothing runs in this image");
                 self.tell(Event::EngineChanged { engine: self.engine_state() });
             }
-            // What waits for it waits until it has been fetched again.
+            // Runs that wait for it go on waiting until it has been pulled again.
             Verdict::NoImage { again: false } => self.images.doubt(image),
-            // The engine lists it, and makes no container of it.
+            // The engine lists the image, but makes no container from it.
             Verdict::NoImage { again: true } => {
                 let message = "the engine lists it, and says that it is not there when it is used.";
                 self.refuse_image(image, |name| RunError::Image {
@@ -77,7 +77,7 @@ impl Actor {
         }
     }
 
-    /// Refuses what waits for the image with this id, which may itself be the cause: it is looked for again.
+    /// Refuses the runs that wait for the image with this id. The image may be the cause, so it is looked at again.
     fn refuse_image(&mut self, id: &str, error: impl Fn(&str) -> RunError) {
         let settings = self.parts.settings.clone();
         let names: BTreeSet<&str> = Language::ALL
@@ -94,19 +94,19 @@ impl Actor {
         }
     }
 
-    /// The engine's state as asking it tells.
+    /// The engine's state by its health checks.
     pub(super) fn health(&self) -> EngineState {
         self.parts.connections.borrow().state.clone()
     }
 
-    /// Why nothing runs in the image of this name.
+    /// The missing wall that keeps runs out of the image of this name.
     pub(super) fn wall_missing(&self, name: &str) -> Option<EngineTrouble> {
         let wall = self.walls.missing(&self.images.here(name)?.id)?.to_owned();
         let endpoint = self.engine.as_ref()?.endpoint().clone();
         Some(EngineTrouble::WallMissing { endpoint, image: name.to_owned(), wall })
     }
 
-    /// The engine's state as shown to all. With a wall missing in every present image, the engine cannot be used.
+    /// The engine's state as published. If a wall is missing in every present image, the engine counts as unusable.
     pub(super) fn engine_state(&self) -> EngineState {
         let state = self.health();
         let names = Language::ALL.into_iter().map(|language| self.parts.settings.image(language));

@@ -1,4 +1,5 @@
-//! The switch, and that off and shutdown leave no container: what they end, whom they tell and when, and the sweeps.
+//! The switch, and the guarantee that off and shutdown leave no container: which runs they end, whom they answer and
+//! when, and the sweeps.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::run::EndedBy;
 use super::actor::{Actor, Purpose};
 use super::task;
 
-/// How often containers that nobody has are looked for. One list a minute costs an engine nothing.
+/// Interval of the sweeps. One list a minute costs an engine nothing.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 impl Actor {
@@ -33,7 +34,8 @@ impl Actor {
         }
     }
 
-    /// Answers who waits for the last container to go: on again, that may never be. A shutdown waits on.
+    /// Answers the callers that wait for the last container to go: once the switch is on again, that may never happen.
+    /// A shutdown goes on waiting.
     fn no_quiet(&mut self) {
         if !self.stopping {
             std::mem::take(&mut self.noise).cancel();
@@ -43,7 +45,7 @@ impl Actor {
         }
     }
 
-    /// Kills what runs, refuses what waits, stops fetching.
+    /// Kills live runs, refuses queued ones, and cancels pulls.
     pub(super) fn end_everything(&mut self, error: &RunError, by: EndedBy) {
         for live in self.live.values() {
             live.cancel.by(by);
@@ -52,7 +54,7 @@ impl Actor {
         self.images.cancel_all();
     }
 
-    /// Looks for containers that nobody has.
+    /// Looks for containers without a presence.
     pub(super) fn sweep(&mut self) {
         self.next_sweep = Instant::now() + SWEEP_EVERY;
         if let Some(engine) = self.engine.clone() {
@@ -60,7 +62,7 @@ impl Actor {
         }
     }
 
-    /// Tells those who wait for quiet, once nothing runs and nothing is left to remove.
+    /// Starts the wait for the last container, if a caller wants it and no run is live.
     pub(super) fn settle(&mut self) {
         if self.quiet.is_empty() || !self.live.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Does what can be done now: looks at images, starts runs, tells the pool. Called after every message.
+//! Starts the work that is possible now: looks at images, starts runs, stocks the pool. Called after every message.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ use super::pending::Pending;
 use super::task::RunTask;
 
 impl Actor {
-    /// Does whatever can be done now.
+    /// Starts all work that is possible now.
     pub(super) fn advance(&mut self) {
         for abandoned in self.queue.take_where(|pending| pending.cancel.is_cancelled()) {
             let image = self.parts.settings.image(abandoned.spec.language).to_owned();
@@ -62,7 +62,7 @@ impl Actor {
     fn start_runs(&mut self, engine: &Arc<dyn Engine>) {
         while self.live.len() + self.overstaying() < self.concurrency {
             let Some((mut pending, image, doubted)) = self.next_run() else { return };
-            // The owner may have lowered them since the run was asked for.
+            // The owner may have lowered the limits since the run was submitted.
             let limits = pending.spec.limits.at_most(&self.limits());
             if limits != pending.spec.limits {
                 Arc::make_mut(&mut pending.spec).limits = limits;
@@ -93,12 +93,12 @@ impl Actor {
         }
     }
 
-    /// Containers of ended runs in which a program may still run: they keep their places until they are gone.
+    /// Containers of ended runs in which a program may still run. Each keeps its place until it is gone.
     fn overstaying(&self) -> usize {
         *self.parts.leases.janitor.watch_overstaying().borrow()
     }
 
-    /// The next run whose image is there with its walls proved, and whose client has read enough. The token is
+    /// The next run whose image is present with its walls proved, and whose client has read enough. The token is
     /// cancelled once that proof is doubted.
     fn next_run(&mut self) -> Option<(Box<Pending>, ImageInfo, CancellationToken)> {
         let (images, walls, settings) = (&self.images, &self.walls, &self.parts.settings);
@@ -111,7 +111,7 @@ impl Actor {
         if next.is_none() {
             let held_back = self.queue.iter().any(|pending| !pending.hold.may_begin());
             self.parts.budget.watch(held_back);
-            // Replies that were read before the watch began were reported to no one.
+            // Checked again, because replies that were read before the watch began were not notified.
             next = if held_back { self.queue.pop_where(|pending| ready(pending)) } else { None };
         }
         let next = next?;
@@ -119,7 +119,7 @@ impl Actor {
         Some((next, image, doubted))
     }
 
-    /// Tells the pool what to keep warm; only when that has changed.
+    /// Tells the pool what to keep warm, if that has changed.
     pub(super) fn stock(&mut self) {
         let usable = self.enabled && !self.stopping;
         let engine = if usable { self.engine.clone() } else { None };
@@ -141,12 +141,13 @@ impl Actor {
         }
     }
 
-    /// The owner's, as far as the engine can grant them: one that has two CPUs refuses to promise three.
+    /// The owner's limits, cut to what the engine can grant: an engine with two CPUs refuses a container with three.
     pub(super) fn limits(&self) -> Limits {
         self.granted(self.parts.settings.limits())
     }
 
-    /// A run waits for it, and it is done once: so it gets twice the CPU of a run, if the machine has that much.
+    /// The limits for preparing an image. A run waits for it and it is done once, so it gets twice the CPU of a run, if
+    /// the machine has that much.
     pub(super) fn limits_of_preparing(&self) -> Limits {
         let run = self.parts.settings.limits();
         self.granted(Limits { milli_cpus: run.milli_cpus.saturating_mul(2), ..run })

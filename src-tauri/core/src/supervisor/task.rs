@@ -1,4 +1,4 @@
-//! What the actor has done for it: one task per run, per image, per check. Each reports back as one [`Done`].
+//! The actor's background work: one task per run, per image, per check. Each reports its end as one [`Done`].
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -21,37 +21,37 @@ use super::pending::{Answered, Pending};
 use super::walls::Check;
 use super::{Proof, Recorder, Unproved, WallCheck};
 
-/// Before something that came to no result is tried again; doubled each time.
+/// The first delay before a retry; doubled for each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Containers that one run may lose before its program starts, beside a warm one.
+/// Containers that one run may lose before its program starts. Warm ones are not counted.
 const MOST_LOST: u32 = 2;
-/// How often a run goes back into the queue since its engine was started again; then its caller hears of the engine.
+/// How often a run goes back into the queue because the walls were doubted. After that its caller gets an engine error.
 const MOST_DOUBTS: u32 = 8;
 
-/// After so many failures in a row: not at once, or an engine that fails quickly would be asked in a spin.
+/// Exponential backoff: an engine that fails quickly would otherwise be asked in a busy loop.
 pub(super) async fn pause_after(failures: u32) {
     if let Some(doublings) = failures.checked_sub(1) {
         tokio::time::sleep((FIRST_PAUSE * 2u32.saturating_pow(doublings.min(8))).min(LONGEST_PAUSE)).await;
     }
 }
 
-/// The end of a task.
+/// The result of a task.
 #[derive(Debug)]
 pub(super) enum Done {
     Run {
         run: RunId,
         answered: Answered,
     },
-    /// The image went away between the look at it and the container; the run goes back into the queue.
+    /// The image was gone when the container was to be made; the run goes back into the queue.
     NeedsImage(Box<Pending>),
     Image {
         image: String,
-        /// Of the look or the pull that this is the end of.
+        /// The ticket of the look or the pull that has ended.
         ticket: Ticket,
         result: Result<Found, RunError>,
     },
-    /// The engine's walls were doubted before the run had its container: it goes back into the queue.
+    /// The walls were doubted before the run had its container; the run goes back into the queue.
     NeedsProof(Box<Pending>),
     Walls {
         /// The id of the image that the probe ran in.
@@ -60,21 +60,21 @@ pub(super) enum Done {
         result: Result<Proof, Unproved>,
     },
     Swept,
-    /// Those who waited for the last container to go have been told.
+    /// The callers that waited for the last container to go were answered.
     Quiet,
 }
 
-/// Something worth telling while a task goes on.
+/// Progress of a task.
 #[derive(Debug)]
 pub(super) enum Note {
     Started(RunId),
     Pulling { image: String, figure: PullFigure },
 }
 
-/// What a run's task needs.
+/// The parts of a run's task.
 pub(super) struct RunTask {
     pub(super) pending: Pending,
-    /// Filled when the program begins.
+    /// Set when the program begins.
     pub(super) started: Arc<OnceLock<SystemTime>>,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) image_name: String,
@@ -113,7 +113,7 @@ impl RunTask {
     async fn perform(&mut self) -> Result<Outcome, Failure> {
         let spec = &self.pending.spec;
         let image = match &self.image.digest {
-            // A pinned image has the digest in its name.
+            // The name of a pinned image contains the digest already.
             Some(digest) if !settings::is_pinned(&self.image_name) => format!("{}@{digest}", self.image_name),
             Some(_) | None => self.image_name.clone(),
         };
@@ -127,7 +127,7 @@ impl RunTask {
                 return caller;
             }
             began.get_or_init(SystemTime::now);
-            // Full: many notes are under way already, and the next snapshot shows it in any case.
+            // A full channel drops the note; the next snapshot shows the start in any case.
             let _ = notes.try_send(Note::Started(spec.id));
             let _ = caller.map(|caller| caller.send(()));
             None
@@ -138,13 +138,13 @@ impl RunTask {
             result
         };
         let (result, caller) = tokio::join!(execute, tell);
-        // For the next time, where the run goes back into the queue.
+        // Kept in case the run goes back into the queue.
         self.pending.progress = Progress { started: caller, ..progress };
         result
     }
 
-    /// Replaces a container that was ended from outside before the program started: a warm one always, one made for
-    /// this run once. The caller notices nothing.
+    /// Replaces a container that was lost before the program started: a warm one always, one made for this run once.
+    /// The caller does not notice.
     async fn execute(&self, image: String, progress: &mut Progress, cancel: &Cancel) -> Result<Outcome, Failure> {
         let (spec, asked) = (&self.pending.spec, self.pending.asked);
         let cancelled = || executor::cancelled_early(spec, image.clone(), asked, cancel.who());
@@ -162,7 +162,7 @@ impl RunTask {
             match self.attempt(lease, &image, progress, cancel).await {
                 Err(Failure::Lost(error)) if !warm && lost + 1 >= MOST_LOST => return Err(Failure::Run(error)),
                 Err(Failure::Lost(_)) => lost += u32::from(!warm),
-                // It may have died of anything before it was taken.
+                // A warm container may have died of any cause before it was taken, so any error counts as a loss.
                 Err(Failure::Run(_)) if warm && progress.started.is_some() => {}
                 settled => return settled,
             }
@@ -184,7 +184,7 @@ impl RunTask {
         cancel: &Cancel,
     ) -> Result<Outcome, Failure> {
         let lease = lease.map_err(|error| Failure::of(error, self.engine.endpoint()))?;
-        // A new or a warm container may have been made after the doubt, by an engine that was not checked.
+        // The container may have been made after the doubt, by an engine that was not checked.
         if self.doubted.is_cancelled() {
             return Err(Failure::Doubted);
         }
@@ -201,7 +201,7 @@ impl RunTask {
 enum Failure {
     NoImage,
     Doubted,
-    /// The container was lost before its program started; the error, if the next one is lost too.
+    /// The container was lost before its program started. The error is reported if its replacement is lost too.
     Lost(RunError),
     Run(RunError),
 }
@@ -218,7 +218,7 @@ impl Failure {
         }
     }
 
-    /// What its caller is told.
+    /// The error for the run's caller.
     fn of_run(self, image: &str, endpoint: &Endpoint) -> RunError {
         match self {
             Self::NoImage => {
@@ -231,7 +231,7 @@ impl Failure {
     }
 }
 
-/// For an error that concerns a container: an engine that went away is told apart from one that refuses.
+/// The run's error for an engine error that concerns a container. Tells an engine that went away from one that refuses.
 pub fn run_error(error: &EngineError, endpoint: &Endpoint) -> RunError {
     match error.trouble(endpoint) {
         Some(trouble) => RunError::Engine(trouble),
@@ -239,7 +239,7 @@ pub fn run_error(error: &EngineError, endpoint: &Endpoint) -> RunError {
     }
 }
 
-/// Removes what earlier starts of this service left behind, and what this one has lost.
+/// Removes containers that earlier starts left behind, and those that this one has lost.
 pub(super) async fn sweep(engine: Arc<dyn Engine>, leases: Leases) -> Done {
     if let Err(error) = leases.janitor.sweep(&engine, &leases.instance).await {
         warn!(%error, "could not look for containers that were left behind");
@@ -260,7 +260,7 @@ pub(super) async fn check_walls(
     Done::Walls { image: image.id, check, result }
 }
 
-/// Answers once no container is left, or once that is no longer what is wanted.
+/// Answers the callers once no container is left, or once `void` is cancelled.
 pub(super) async fn quiet(
     engine: Option<Arc<dyn Engine>>,
     leases: Leases,
@@ -270,7 +270,7 @@ pub(super) async fn quiet(
     let quiet = async {
         leases.janitor.idle().await;
         if let Some(engine) = engine {
-            // One whose making was never answered is in nobody's book.
+            // A container whose creation was never answered has no presence, so a sweep looks for it.
             sweep(engine, leases.clone()).await;
             leases.janitor.idle().await;
         }

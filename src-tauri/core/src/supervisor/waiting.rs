@@ -1,4 +1,4 @@
-//! What each run in the queue waits for. Every place that shows it reads it from the snapshot.
+//! The reason why each queued run waits. It is part of the snapshot, from which all views read it.
 
 use crate::engine::EngineState;
 use crate::event::{ImageState, LiveRun, Waiting};
@@ -7,7 +7,7 @@ use super::actor::Actor;
 use super::pending::Pending;
 
 impl Actor {
-    /// The runs that wait, in the order in which they are served.
+    /// The queued runs, in the order in which they are served.
     pub(super) fn queued(&self) -> Vec<LiveRun> {
         let is_ready = matches!(self.parts.connections.borrow().state, EngineState::Ready(_));
         let mut ahead = 0;
@@ -22,11 +22,11 @@ impl Actor {
         self.queue.in_turn().into_iter().map(|pending| shown(pending)).collect()
     }
 
-    /// What would keep the run from starting if there were a place for it.
+    /// The obstacle to a run's start other than its turn.
     fn obstacle(&self, pending: &Pending) -> Option<Waiting> {
         match self.images.state(self.parts.settings.image(pending.spec.language)) {
             ImageState::Unknown => Some(Waiting::Engine),
-            // A pull of it is about to begin.
+            // A pull of the image is about to begin.
             ImageState::NotPulled | ImageState::Failed { .. } => {
                 Some(Waiting::Pull { fraction: 0.0, downloaded_bytes: 0, total_bytes: 0 })
             }

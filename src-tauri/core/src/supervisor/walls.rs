@@ -1,5 +1,5 @@
-//! The book of walls: for which images the current engine was seen to hold every wall. It decides what the result of a
-//! check means; the actor runs the checks.
+//! The registry of wall checks: the images for which the current engine was seen to hold every wall. It decides what
+//! the result of a check means; the actor runs the checks.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::error::RunError;
 
 use super::{Proof, Unproved};
 
-/// Images whose proofs are remembered. There is one for each language, and sometimes the owner names another.
+/// Bound on remembered images. There is one for each language, and sometimes the owner names another.
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Walls {
-    /// By the image's id: another id means other walls, whatever the name.
+    /// Keyed by the image's id: the same name with another id has to be checked again.
     images: BTreeMap<String, Image>,
     last: u64,
 }
@@ -22,7 +22,7 @@ pub(super) struct Walls {
 #[derive(Debug)]
 struct Image {
     state: State,
-    /// Checks in a row that came to no result.
+    /// Checks in a row without a result.
     failures: u32,
 }
 
@@ -34,7 +34,7 @@ enum State {
     Missing(String),
 }
 
-/// Distinguishes a check from one that began before the walls were doubted.
+/// Identifies a check, so that one from before the walls were doubted is ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Check(u64);
 
@@ -45,19 +45,19 @@ pub(super) struct Held {
     pub(super) doubted: CancellationToken,
 }
 
-/// What a check has shown.
+/// The meaning of a check's result.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     Held,
-    /// Nothing runs in that image.
+    /// The image lacks this wall, so no run starts in it.
     Missing(String),
-    /// There is nothing to check. `again`: the check before came to nothing too.
+    /// The image is gone. `again`: the check before gave no result either.
     NoImage {
         again: bool,
     },
-    /// It says nothing of the walls: the check is made again, later each time.
+    /// The check failed and tells nothing about the walls. It is retried with exponential backoff.
     Unknown(RunError),
-    /// The walls were doubted in the meantime, so the result is about an earlier state.
+    /// The walls were doubted during the check, so the result is about an earlier state.
     Stale,
 }
 
@@ -80,7 +80,7 @@ impl Walls {
         self.images.values().any(|image| matches!(image.state, State::Checking(_)))
     }
 
-    /// Where a check is due: notes it as under way, and says how many before it came to nothing.
+    /// Marks a check as under way, if one is due. Returns it with the number of failed checks before it.
     pub(super) fn begin(&mut self, image: &str) -> Option<(Check, u32)> {
         if self.images.len() >= MOST && !self.images.contains_key(image) {
             self.images.retain(|_, image| matches!(image.state, State::Checking(_)));
@@ -129,14 +129,14 @@ impl Walls {
         self.images.get_mut(image).filter(|image| matches!(image.state, State::Checking(under) if under == check))
     }
 
-    /// Doubts the missing walls only: the owner may just have mended the cause.
+    /// Doubts the missing walls only: the owner may have fixed the cause.
     pub(super) fn doubt_missing(&mut self) {
         for image in self.images.values_mut().filter(|image| matches!(image.state, State::Missing(_))) {
             image.state = State::Unproved;
         }
     }
 
-    /// The engine may have changed: forgets all results, and ignores those of checks under way.
+    /// The engine may have changed: drops all results, and those of checks under way will be ignored.
     pub(super) fn doubt_all(&mut self) {
         for image in self.images.values_mut() {
             if let State::Held(held) = std::mem::replace(&mut image.state, State::Unproved) {

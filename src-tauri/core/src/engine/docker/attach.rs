@@ -1,4 +1,4 @@
-//! The program's side of a container: its input, and its two output streams on one connection.
+//! The attached streams of a container: its input, and two output streams on one connection.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) async fn open(client: &Client, id: &ContainerId) -> Result<AttachCont
     client.attach_container(&id.0, Some(options)).await
 }
 
-/// `broke` is notified of a connection that ends in another way than with its container.
+/// Splits the attached connection. `broke` is notified if the connection ends in another way than with its container.
 pub(super) fn split(endpoint: Endpoint, broke: Arc<Notify>, attached: AttachContainerResults) -> Attached {
     let output = attached
         .output
@@ -39,7 +39,7 @@ pub(super) fn split(endpoint: Endpoint, broke: Arc<Notify>, attached: AttachCont
                 Err(engine_error(&endpoint, DOING, error))
             }
         })
-        // Nothing after an error: the framing is lost.
+        // Nothing follows an error, because the framing is lost.
         .scan(false, |broken, item| {
             let next = (!*broken).then_some(item);
             *broken = matches!(next, Some(Err(_)));
@@ -52,7 +52,7 @@ fn frame(log: LogOutput) -> Result<Frame, EngineError> {
     match log {
         LogOutput::StdOut { message } => Ok(Frame { stream: Stream::Stdout, bytes: message }),
         LogOutput::StdErr { message } => Ok(Frame { stream: Stream::Stderr, bytes: message }),
-        // Our containers have no terminal: this is a header that makes no sense, or a frame that the end cut off.
+        // Our containers have no terminal, so this is an invalid header, or a frame cut off by the end of the stream.
         LogOutput::Console { .. } | LogOutput::StdIn { .. } => {
             Err(EngineError::Broken { doing: DOING, message: "a frame of output came in pieces".into() })
         }

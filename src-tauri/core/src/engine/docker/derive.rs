@@ -1,4 +1,4 @@
-//! Makes an image of another. Whatever becomes of it, the container that it takes is removed.
+//! Makes an image from another one. The container that this takes is removed, whether it succeeds or not.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::engine::{
 
 /// Compiling Go's standard library takes half a minute on two cores.
 const SCRIPT_DEADLINE: Duration = Duration::from_secs(600);
-/// The engine copies what the script left: 165 MB for Go.
+/// The engine copies the files that the script left: 165 MB for Go.
 const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
-/// The most that the script may leave on the engine's disk: ten times what Go's leaves. A check makes the engine walk
-/// the files, so it is done this often.
+/// Bound on the bytes that the script may leave on the engine's disk: ten times those of Go. The check makes the engine
+/// walk the files, so it is done only once per interval.
 const WRITTEN_BYTES: i64 = 2 << 30;
 const WEIGH_EVERY: Duration = Duration::from_secs(2);
 const WEIGH_DEADLINE: Duration = Duration::from_secs(30);
@@ -79,8 +79,8 @@ async fn written(docker: &Docker, id: &ContainerId) -> Result<i64, EngineError> 
     Ok(docker.within(WEIGH_DEADLINE, "weigh a container", call).await?.size_rw.unwrap_or(0))
 }
 
-/// An image takes over its container's labels unless it is given others, and passes them on to every container made
-/// from it. A container that the owner makes must not pass for ours, so these are empty.
+/// Empty labels. An image otherwise takes over its container's labels, and passes them on to every container made from
+/// it. A container that the owner makes from it must not look like one of ours.
 fn without_labels() -> ContainerConfig {
     let labels = [LABEL_INSTANCE, LABEL_RUN].map(|label| (label.to_owned(), String::new()));
     ContainerConfig { labels: Some(labels.into()), ..ContainerConfig::default() }

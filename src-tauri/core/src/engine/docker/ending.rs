@@ -1,5 +1,5 @@
-//! What the engine recorded of a container's end. It keeps its latest events for a while, so they are asked for after the
-//! fact: a run that ends well costs no request.
+//! Reads the engine's record of a container's end. The engine keeps its latest events for a while, so they are
+//! requested after the fact, and a run that ends well costs no request.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,16 +12,16 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::engine::{ContainerId, LastEvents};
 
-/// For the events that the engine has kept; it sends them at once.
+/// Bound on the wait for stored events; the engine sends them at once.
 const KEPT: Duration = Duration::from_secs(2);
-/// Docker may tell that the kernel ran out of memory a moment after it tells of the death.
+/// Docker may report that the kernel ran out of memory a moment after it reports the death.
 const LATE: Duration = Duration::from_millis(300);
-/// The engine's clock may be another computer's.
+/// Bound on clock skew: the engine may run on another computer.
 const SKEW: Duration = Duration::from_secs(3600);
-/// One that is killed over and over for an hour has more events than anybody reads.
+/// Bound on events that are read. Only a container that is killed over and over for an hour has more.
 const MOST_EVENTS: usize = 4096;
 
-/// Reads until the death is there and explained, or until nothing more can be expected.
+/// Reads events until the death is found and explained, or no more can be expected.
 pub(super) async fn last_events(client: &Client, id: &ContainerId) -> Result<LastEvents, Error> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let filters = [
@@ -63,7 +63,7 @@ fn take(seen: &mut LastEvents, event: &EventMessage) {
     }
 }
 
-/// The launcher ignores all signals that can be ignored, and the kernel spares PID 1 the others but this one.
+/// The launcher ignores all signals that can be ignored. Of the others, only SIGKILL ends PID 1.
 fn is_deadly(signal: &str) -> bool {
     matches!(signal, "9" | "KILL" | "SIGKILL")
 }

@@ -1,4 +1,4 @@
-//! What bollard reports, in our words.
+//! Maps bollard's errors to [`EngineError`] and [`EngineTrouble`].
 
 use std::error::Error as _;
 use std::io;
@@ -7,7 +7,7 @@ use bollard::errors::Error;
 
 use crate::engine::{Endpoint, EngineError, EngineTrouble, Unfit};
 
-/// An engine's message is quoted up to here.
+/// Bound on the quoted part of an engine's message.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "bollard has some 25 errors; few of them mean something here")]
@@ -22,7 +22,7 @@ pub(super) fn engine_error(endpoint: &Endpoint, doing: &'static str, error: Erro
         Error::DockerResponseServerError { status_code: 409, message } if says_going(&message) => {
             EngineError::NoContainer
         }
-        // As it goes down or comes up: it has no words for it, or those of the part that goes first.
+        // The engine is going down or coming up: its message is empty, or reports the part that is already down.
         Error::DockerResponseServerError { status_code: 500.., message }
             if message.trim().is_empty() || lacks_runtime(&message) =>
         {
@@ -36,7 +36,7 @@ pub(super) fn engine_error(endpoint: &Endpoint, doing: &'static str, error: Erro
     }
 }
 
-/// Why a connection failed, or a first request on one; there, everything is a reason not to use the engine.
+/// Why a connection, or the first request on it, failed. At that point every error makes the engine unusable.
 #[expect(clippy::wildcard_enum_match_arm, reason = "bollard has some 25 errors; few of them mean something here")]
 pub(super) fn unusable(endpoint: &Endpoint, error: Error) -> EngineTrouble {
     if let Some(trouble) = trouble(endpoint, &error) {
@@ -44,7 +44,7 @@ pub(super) fn unusable(endpoint: &Endpoint, error: Error) -> EngineTrouble {
     }
     let endpoint = endpoint.clone();
     let reason = match error {
-        // Docker Desktop's socket is there before its engine: it hangs up, or has no words for its 503.
+        // Docker Desktop's socket exists before its engine. It hangs up, or sends a 503 with an empty message.
         Error::HyperLegacyError { .. } | Error::HyperResponseError { .. } | Error::IOError { .. } => {
             return EngineTrouble::NotAnswering { endpoint };
         }
@@ -58,13 +58,13 @@ pub(super) fn unusable(endpoint: &Endpoint, error: Error) -> EngineTrouble {
     EngineTrouble::Unusable { endpoint, unfit: Unfit::Other, reason }
 }
 
-/// `None` where the engine was reached.
+/// `None` if the engine was reached.
 #[expect(clippy::wildcard_enum_match_arm, reason = "bollard has some 25 errors; few of them mean something here")]
 pub(super) fn trouble(endpoint: &Endpoint, error: &Error) -> Option<EngineTrouble> {
     let endpoint = endpoint.clone();
     match error {
         Error::RequestTimeoutError => Some(EngineTrouble::NotAnswering { endpoint }),
-        // bollard looks for the file, and takes one that it may not look at for missing.
+        // bollard looks for the file, and reports it as missing if it may not look.
         Error::SocketNotFoundError(path) => match std::fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Some(EngineTrouble::PermissionDenied { endpoint })
@@ -73,7 +73,7 @@ pub(super) fn trouble(endpoint: &Endpoint, error: &Error) -> Option<EngineTroubl
         },
         Error::HyperLegacyError { err } if err.is_connect() => match io_kind(err) {
             Some(io::ErrorKind::PermissionDenied) => Some(EngineTrouble::PermissionDenied { endpoint }),
-            // A full backlog: it listens and does not accept.
+            // The backlog is full: the engine listens but does not accept.
             Some(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Some(EngineTrouble::NotAnswering { endpoint }),
             _ => Some(EngineTrouble::NotRunning { endpoint }),
         },
@@ -90,12 +90,12 @@ fn says_no_container(message: &str) -> bool {
     lower.contains("no such container") || lower.contains("no container with")
 }
 
-/// Docker, of a container whose removal has begun.
+/// Docker's message for a container whose removal has begun.
 fn says_going(message: &str) -> bool {
     message.contains("marked for removal")
 }
 
-/// Docker, without the daemon that keeps its containers: the words are gRPC's.
+/// Docker's message, in gRPC's words, without the daemon that keeps its containers.
 fn lacks_runtime(message: &str) -> bool {
     let lower = message.to_lowercase();
     let says = |words: &str| lower.contains(words);
@@ -105,7 +105,7 @@ fn lacks_runtime(message: &str) -> bool {
         || (says("transport:") && lower.ends_with("unavailable"))
 }
 
-/// The first I/O error below this one.
+/// The first I/O error among this error's sources.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -117,7 +117,7 @@ fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<io::ErrorKind> {
     None
 }
 
-/// hyper tells what happened only in its sources.
+/// The error with its sources, because hyper's details are only there.
 fn chain(error: &Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(answer(409, message), EngineError::NoContainer);
     }
 
-    /// Docker's own keeper of containers ends before Docker itself does.
+    /// containerd ends before Docker does.
     #[test]
     fn an_engine_that_has_lost_its_runtime_is_on_its_way() {
         let silent = EngineError::Unavailable(EngineTrouble::NotAnswering { endpoint: endpoint() });

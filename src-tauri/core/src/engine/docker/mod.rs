@@ -1,6 +1,7 @@
-//! The adapter: [`Engine`] in terms of the Docker API. This folder and the walls are all that names bollard.
+//! The Docker adapter: implements [`Engine`] with the Docker API. Only this folder and the walls name bollard.
 //!
-//! Every request has a deadline of ours: bollard's covers the headers only, and a hung engine may send those and stop.
+//! Every request has a deadline here, because bollard's covers the headers only, and a hung engine may send those and
+//! stop.
 
 mod attach;
 mod derive;
@@ -39,16 +40,16 @@ use super::{
 };
 use errors::{engine_error, is_status, unusable};
 
-/// The oldest API with every field that the walls are made of (Docker 19.03).
+/// The oldest API version with every field that the walls need (Docker 19.03).
 const OLDEST_API: (u32, u32) = (1, 40);
 
-/// Asking who it is: no work for an engine.
+/// A ping is no work for an engine.
 const PING_DEADLINE: Duration = Duration::from_secs(3);
-/// Asking what it has: it looks at all its containers.
+/// The info request makes an engine look at all its containers.
 const INFO_DEADLINE: Duration = Duration::from_secs(10);
 const IMAGE_DEADLINE: Duration = Duration::from_secs(10);
 const REMOVE_IMAGE_DEADLINE: Duration = Duration::from_secs(60);
-/// A busy disk makes these slow, long before the engine is lost.
+/// A busy disk makes these requests slow long before the engine is lost.
 const CREATE_DEADLINE: Duration = Duration::from_secs(30);
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const EXIT_DEADLINE: Duration = Duration::from_secs(10);
@@ -56,24 +57,24 @@ const EVENTS_DEADLINE: Duration = Duration::from_secs(5);
 const REMOVE_DEADLINE: Duration = Duration::from_secs(30);
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
 const USAGE_DEADLINE: Duration = Duration::from_secs(5);
-/// Between two looks at whether a removal that somebody else began has ended.
+/// Poll interval while another removal of the container is under way.
 const REMOVE_POLL: Duration = Duration::from_millis(50);
-/// Podman calls a container "stopped" between its program's end and its own cleaning up: a word that bollard's models
-/// lack. It passes within milliseconds, so the question is asked again, this often at most.
+/// Podman calls a container "stopped" between its program's end and its own cleanup, a state that bollard's models
+/// lack. It passes within milliseconds, so the request is retried, at most this often.
 const SETTLE_TRIES: u32 = 60;
 const SETTLE_POLL: Duration = Duration::from_millis(50);
-/// bollard's own bound, longer than each of ours, pulls aside; those have their own too.
+/// bollard's own timeout. It is longer than every deadline here but that of pulls, which have their own.
 const CLIENT_SECONDS: u64 = 600;
 
 #[derive(Debug, Clone)]
 pub struct Docker {
     endpoint: Endpoint,
     client: Client,
-    /// Notified when a connection to a container broke.
+    /// Notified when a connection to a container breaks.
     broke: Arc<Notify>,
 }
 
-/// Makes engines of endpoints, for [`super::health`].
+/// Connects to endpoints, for [`super::health`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DockerConnector;
 
@@ -85,9 +86,13 @@ impl Connector for DockerConnector {
 }
 
 impl Docker {
-    /// Connects and makes sure that what answers is an engine that we can use.
+    /// Connects, and checks that the engine can be used.
     ///
     /// There is no version to negotiate: bollard's requests carry none, so an engine answers in its own.
+    ///
+    /// # Errors
+    ///
+    /// If the engine cannot be reached, or cannot be used.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, EngineTrouble> {
         let client = open(&endpoint)?;
         let fault = |error| unusable(&endpoint, error);
@@ -120,7 +125,7 @@ impl Docker {
         let message = error.to_string();
         if is_status(&error, 409) && message.contains("already in progress") {
             Ok(Removal::UnderWay)
-        // Podman, where the program ends of itself just as it is killed: "container state improper: stopped".
+        // Podman says "container state improper: stopped" if the program ends just as it is killed.
         } else if is_status(&error, 500) && message.contains("state improper") {
             Ok(Removal::Again)
         } else {
@@ -128,7 +133,7 @@ impl Docker {
         }
     }
 
-    /// Waits until a removal that somebody else began has ended.
+    /// Waits until a removal begun by another request has ended.
     async fn gone(&self, id: &ContainerId) -> Result<(), EngineError> {
         let end = Instant::now() + REMOVE_DEADLINE;
         while Instant::now() < end {
@@ -183,7 +188,7 @@ fn declares_volumes(image: &ImageInspect) -> bool {
     image.config.as_ref().and_then(|config| config.volumes.as_ref()).is_some_and(|volumes| !volumes.is_empty())
 }
 
-/// "Docker" and "Podman" in their users' words, or what it calls itself.
+/// The engine's name: "Docker", "Podman", or the name that it reports.
 fn engine_name(version: &SystemVersion) -> String {
     let components = version.components.as_deref().unwrap_or_default();
     match components.first().map(|component| component.name.as_str()) {
@@ -245,7 +250,7 @@ impl Engine for Docker {
         pulling::pull(self.clone(), name)
     }
 
-    /// One that is gone already is a success.
+    /// Removing a missing image succeeds.
     async fn remove_image(&self, name: &str) -> Result<(), EngineError> {
         if !names::is_plausible(name) {
             return Ok(());
@@ -269,14 +274,14 @@ impl Engine for Docker {
         let call = self.client.create_container(Some(options), container::config(spec));
         match self.within(CREATE_DEADLINE, "create a container", call).await {
             Ok(created) => Ok(ContainerId(created.id)),
-            // Nothing but the image can be missing when there is no container yet.
+            // Before there is a container, only the image can be missing.
             Err(EngineError::Refused { message, .. }) if names::says_no_image(&message) => Err(EngineError::NoImage),
             Err(error) => Err(error),
         }
     }
 
     async fn start(&self, id: &ContainerId) -> Result<Attached, EngineError> {
-        // Attached first, or the first bytes are lost.
+        // Attached before the start, because the first bytes would be lost otherwise.
         let attached = self.within(START_DEADLINE, "attach to a container", attach::open(&self.client, id)).await?;
         self.within(START_DEADLINE, "start a container", self.client.start_container(&id.0, None)).await?;
         Ok(attach::split(self.endpoint.clone(), Arc::clone(&self.broke), attached))
@@ -352,7 +357,7 @@ impl Engine for Docker {
     }
 }
 
-/// Asks again while the answer cannot be read.
+/// Retries while the answer cannot be parsed.
 async fn settled<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
     for _ in 1..SETTLE_TRIES {
         match ask().await {
@@ -365,15 +370,15 @@ async fn settled<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -
 
 enum Removal {
     Done,
-    /// Somebody else began it.
+    /// Another request began the removal.
     UnderWay,
-    /// It was about to end of itself.
+    /// The container was just ending by itself.
     Again,
 }
 
 fn container_info(summary: ContainerSummary) -> Option<ContainerInfo> {
     let mut labels = summary.labels.unwrap_or_default();
-    // Docker puts a slash before a container's own name. Old links add names with a second slash in them.
+    // Docker puts a slash before a container's own name. Names from old links hold a second slash.
     let own = |name: &String| !name.trim_start_matches('/').contains('/');
     let name = summary.names.unwrap_or_default().into_iter().find(own).unwrap_or_default();
     Some(ContainerInfo {

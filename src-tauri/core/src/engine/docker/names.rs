@@ -1,10 +1,10 @@
-//! Image names as engines spell them.
+//! Image names as engines write them.
 
 /// Longer than any registry allows.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Whether a name may be put into the path of a request. bollard puts it there as it is, so `?`, `#` or `..` would
-/// ask for something else.
+/// Whether a name may be put into the path of a request. bollard does not escape it, so `?`, `#` or `..` would change
+/// the request.
 pub(super) fn is_plausible(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@[]+".contains(c);
     (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -12,13 +12,13 @@ pub(super) fn is_plausible(name: &str) -> bool {
         && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Without a tag Docker would pull every tag of the repository.
+/// Adds a tag if there is none, because Docker would otherwise pull every tag of the repository.
 pub(super) fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains(':') || name.contains('@') { name.to_owned() } else { format!("{name}:latest") }
 }
 
-/// The digest under which this very repository offers the image.
+/// The digest under which this repository, and no other, offers the image.
 pub(super) fn digest_of(name: &str, repo_digests: &[String]) -> Option<String> {
     let wanted = repository(name);
     repo_digests.iter().find_map(|entry| {
@@ -27,13 +27,13 @@ pub(super) fn digest_of(name: &str, repo_digests: &[String]) -> Option<String> {
     })
 }
 
-/// What Docker and Podman say when a container's image is missing.
+/// Matches the messages of Docker and Podman for a missing image.
 pub(super) fn says_no_image(message: &str) -> bool {
     let lower = message.to_lowercase();
     lower.contains("no such image") || lower.contains("image not known")
 }
 
-/// `docker.io/library/alpine:3.22` and `alpine` are one repository.
+/// The part of a name that identifies its repository: `docker.io/library/alpine:3.22` and `alpine` give the same.
 fn repository(name: &str) -> &str {
     let name = name.split('@').next().unwrap_or(name);
     let end = name.rfind('/').map_or(0, |slash| slash + 1);

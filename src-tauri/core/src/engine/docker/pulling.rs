@@ -1,4 +1,4 @@
-//! Fetching an image. Dropping the stream closes the connection, and that stops the pull.
+//! Pulls an image. Dropping the stream closes the connection, and that stops the pull.
 
 use bollard::errors::Error;
 use bollard::models::CreateImageInfo;
@@ -26,7 +26,7 @@ struct Pull {
     docker: Docker,
     name: String,
     lines: BoxStream<'static, Result<CreateImageInfo, Error>>,
-    /// Knows how long a silence may be.
+    /// Also tells how long the stream may be silent.
     fold: PullFold,
     ended: bool,
 }
@@ -71,7 +71,7 @@ impl Pull {
                 PullError::classify(Some(status_code), &message)
             }
             Error::DockerStreamError { error } => PullError::classify(None, &error),
-            // Between us and the engine, whatever its words: not the registry's network.
+            // A failure between Sandtray and the engine, not of the registry's network.
             error => {
                 let error = engine_error(&self.docker.endpoint, "pull an image", error);
                 PullError::Other { message: error.to_string() }
@@ -80,7 +80,8 @@ impl Pull {
     }
 }
 
-/// A stream may end in silence though nothing came: a broken engine, or an error line in a form that bollard drops.
+/// Checks that the image is present after the stream has ended without an error. A broken engine may end it early, and
+/// bollard drops error lines in some forms.
 async fn missing(docker: Docker, name: String) -> Option<PullError> {
     match docker.image(&name).await {
         Ok(Some(_)) => None,

@@ -1,8 +1,8 @@
-//! Points in time as engines write them: RFC 3339, to the nanosecond.
+//! Parses points in time as engines write them: RFC 3339, to the nanosecond.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `None` for what is no time, and for the year 1, by which engines say "never".
+/// `None` if the text is not a time, and for the year 1, which engines use for "never".
 pub(super) fn parse(text: &str) -> Option<SystemTime> {
     let (date, time) = text.split_once(['T', 't'])?;
     let offset_at = time.find(['Z', 'z', '+', '-'])?;
@@ -25,7 +25,7 @@ fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
     parts?.try_into().ok()
 }
 
-/// Seconds east of UTC.
+/// The offset in seconds east of UTC.
 fn shift(offset: &str) -> Option<i64> {
     if matches!(offset, "Z" | "z") {
         return Some(0);

@@ -1,4 +1,4 @@
-//! What a container uses, out of Docker's many figures. Pure.
+//! A container's use of memory and CPU, from Docker's statistics. Pure.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use bollard::models::{ContainerStatsResponse, ContainerTopResponse};
 
 use super::super::Usage;
 
-/// Cache that the kernel may take back: cgroup 2 first, then cgroup 1.
+/// Cache that the kernel may reclaim: the key of cgroup 2 first, then that of cgroup 1.
 const RECLAIMABLE: [&str; 2] = ["inactive_file", "total_inactive_file"];
 
-/// For an engine without figures of its own, which some set-ups of control groups leave it without: what `ps` says there.
+/// The columns of `ps`, for an engine without statistics. Some set-ups of control groups leave it without.
 pub(super) const COLUMNS: &str = "-o pid,rss,cputimes";
 
-/// `None` where the engine has no figures: all of them are zero then.
+/// `None` if the engine has no statistics; all of them are zero then.
 pub(super) fn of(figures: ContainerStatsResponse) -> Option<Usage> {
     let memory = figures.memory_stats.unwrap_or_default();
     let details = memory.stats.unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn of(figures: ContainerStatsResponse) -> Option<Usage> {
     (used > 0).then(|| Usage { memory_bytes: used.saturating_sub(cache), cpu: Duration::from_nanos(nanos) })
 }
 
-/// Kibibytes and whole seconds, process by process. What processes share is counted for each.
+/// Sums kibibytes and whole seconds over the processes. Shared memory is counted once for each process.
 pub(super) fn of_table(table: &ContainerTopResponse) -> Usage {
     let titles = table.titles.as_deref().unwrap_or_default();
     let sum = |title: &str| -> u64 {

@@ -1,5 +1,5 @@
-//! Detects whether the engine may have changed since its walls were proved: what the walls depend on, and a connection
-//! that lasts as long as the engine's process.
+//! Detects whether the engine may have changed since its walls were proved, by the facts on which the walls depend, and
+//! by a connection that lasts as long as the engine's process.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 use crate::engine::Watched;
 
-/// The one event of the engine itself that is asked for. Events of containers are not sent.
+/// The only event that is requested. Events of containers are not sent.
 const RELOADED: &str = "reload";
 
-/// All facts about the engine on which the walls depend. A text to be compared.
+/// All facts about the engine on which the walls depend, as a text for comparison.
 pub(super) fn fingerprint(info: &SystemInfo) -> String {
     let runtime = info.default_runtime.as_ref().and_then(|name| info.runtimes.as_ref()?.get(name));
     format!(
@@ -28,8 +28,9 @@ pub(super) fn fingerprint(info: &SystemInfo) -> String {
     )
 }
 
-/// The stream of events ends with the engine's process. Until then it reports when the engine reloads its
-/// configuration, which may name another runtime. A connection to a container that breaks means the same.
+/// Waits for a change of the engine. The event stream ends with the engine's process. Until then it reports when the
+/// engine reloads its configuration, which may name another runtime. A broken connection to a container counts as a
+/// change too.
 pub(super) async fn watch(client: Client, broke: Arc<Notify>) -> Watched {
     let filters = [("event".to_owned(), vec![RELOADED.to_owned()])].into();
     let options = EventsOptions { filters: Some(filters), ..EventsOptions::default() };

@@ -1,15 +1,14 @@
-//! Filters the arguments of calls that have hundreds of functions. These are allow lists, with the numbers that Linux
-//! has on both machines that we support.
+//! Filters the arguments of calls that have hundreds of functions. These are allow lists, with Linux's numbers on both
+//! supported machines.
 //!
-//! The kernel looks at 32 bits of each of these arguments; a filter sees 64. So each is compared under the mask
-//! [`INT`]: a number with its sign extended, as some C libraries pass it, is the same number, and higher bits cannot
-//! hide one.
+//! The kernel looks at 32 bits of each of these arguments, but a filter sees 64. So each is compared under the mask
+//! [`INT`]: a sign-extended number, as some C libraries pass it, is the same number, and higher bits cannot hide one.
 
 use serde_json::Value;
 
 use super::{allow, masked};
 
-/// The part of an argument that is a C `int`.
+/// The bits of an argument that form a C `int`.
 const INT: u64 = 0xffff_ffff;
 
 /// Allowed requests on descriptors. Left out: TIOCSETD (the kernel loads a module for the line discipline), TIOCSTI and
@@ -22,8 +21,8 @@ const DESCRIPTORS: &[u64] = &[0x5450, 0x5451, 0x5452, 0x5460, 0x5421, 0x541b, 0x
 /// Copying of files: FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_FIEMAP, FS_IOC_GETFLAGS.
 const FILES: &[u64] = &[0x4004_9409, 0x4020_940d, 0xc018_9436, 0xc020_660b, 0x8008_6601];
 
-/// TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETA, TCSETA, TCSETAW, TCSETAF, TCSBRK, TCXONC, TCFLSH, TCSBRKP, TIOCOUTQ, TCGETS2,
-/// TCSETS2, TCSETSW2, TCSETSF2.
+/// TCGETS, TCSETS, TCSETSW, TCSETSF, TCGETA, TCSETA, TCSETAW, TCSETAF, TCSBRK, TCXONC, TCFLSH, TCSBRKP, TIOCOUTQ,
+/// TCGETS2, TCSETS2, TCSETSW2, TCSETSF2.
 const TERMIOS: &[u64] = &[
     0x5401,
     0x5402,
@@ -44,9 +43,9 @@ const TERMIOS: &[u64] = &[
     0x402c_542d,
 ];
 
-/// A program makes terminals of its own by `/dev/ptmx`. TIOCSCTTY, TIOCNOTTY, TIOCGPGRP, TIOCSPGRP, TIOCGSID, TIOCGETD,
-/// TIOCGWINSZ, TIOCSWINSZ, TIOCEXCL, TIOCNXCL, TIOCGEXCL, TIOCMGET, TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK, TIOCGPTPEER, TIOCPKT,
-/// TIOCGPKT, TIOCSIG, TIOCGDEV.
+/// Requests for terminals that a program makes by `/dev/ptmx`: TIOCSCTTY, TIOCNOTTY, TIOCGPGRP, TIOCSPGRP, TIOCGSID,
+/// TIOCGETD, TIOCGWINSZ, TIOCSWINSZ, TIOCEXCL, TIOCNXCL, TIOCGEXCL, TIOCMGET, TIOCGPTN, TIOCSPTLCK, TIOCGPTLCK,
+/// TIOCGPTPEER, TIOCPKT, TIOCGPKT, TIOCSIG, TIOCGDEV.
 const TERMINALS: &[u64] = &[
     0x540e,
     0x5422,
@@ -70,8 +69,8 @@ const TERMINALS: &[u64] = &[
     0x8004_5432,
 ];
 
-/// Listing interfaces; there is only the loopback: SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR, SIOCGIFBRDADDR,
-/// SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX, SIOCGIFTXQLEN.
+/// Listing of interfaces, of which there is only the loopback: SIOCGIFNAME, SIOCGIFCONF, SIOCGIFFLAGS, SIOCGIFADDR,
+/// SIOCGIFBRDADDR, SIOCGIFNETMASK, SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX, SIOCGIFTXQLEN.
 const INTERFACES: &[u64] = &[0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891b, 0x891d, 0x8921, 0x8927, 0x8933, 0x8942];
 
 /// Settings of a process for itself. Left out: filters, maps of its memory, and settings for a tracer, a scheduler or
@@ -83,7 +82,7 @@ const PRCTLS: [&[u64]; 3] = [PROCESS, CAPABILITIES, MACHINE];
 /// SET_THP_DISABLE, GET_THP_DISABLE, SET_MDWE, GET_MDWE, SET_VMA (names for memory), GET_AUXV.
 const PROCESS: &[u64] = &[1, 2, 3, 4, 15, 16, 21, 29, 30, 36, 37, 38, 39, 40, 41, 42, 65, 66, 0x5356_4d41, 0x4155_5856];
 
-/// Without effect, since there are no capabilities; some runtimes drop them when the filter is already in force.
+/// Without effect, because there are no capabilities; some runtimes drop them when the filter is already in force:
 /// PR_GET_KEEPCAPS, SET_KEEPCAPS, CAPBSET_READ, CAPBSET_DROP, GET_SECUREBITS, CAP_AMBIENT.
 const CAPABILITIES: &[u64] = &[7, 8, 23, 24, 27, 47];
 
@@ -108,13 +107,14 @@ const SOL_IPV6: u64 = 41;
 const OPTIONS: [(u64, &[u64]); 5] =
     [(SOL_SOCKET, SOCKET), (SOL_IP, IP), (SOL_IPV6, IPV6), (SOL_TCP, TCP), (SOL_UDP, UDP)];
 
-/// SO_REUSEADDR, DONTROUTE, BROADCAST, SNDBUF, RCVBUF, KEEPALIVE, PRIORITY, LINGER, REUSEPORT, PASSCRED, RCVLOWAT, SNDLOWAT,
-/// RCVTIMEO, SNDTIMEO; the last two also by their newer numbers.
+/// SO_REUSEADDR, DONTROUTE, BROADCAST, SNDBUF, RCVBUF, KEEPALIVE, PRIORITY, LINGER, REUSEPORT, PASSCRED, RCVLOWAT,
+/// SNDLOWAT, RCVTIMEO, SNDTIMEO; the last two also by their newer numbers.
 const SOCKET: &[u64] = &[2, 5, 6, 7, 8, 9, 12, 13, 15, 16, 18, 19, 20, 21, 66, 67];
-/// IP_TOS, TTL, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, FREEBIND, BIND_ADDRESS_NO_PORT, MULTICAST_TTL, MULTICAST_LOOP.
+/// IP_TOS, TTL, PKTINFO, MTU_DISCOVER, RECVERR, RECVTTL, RECVTOS, FREEBIND, BIND_ADDRESS_NO_PORT, MULTICAST_TTL,
+/// MULTICAST_LOOP.
 const IP: &[u64] = &[1, 2, 8, 10, 11, 12, 13, 15, 24, 33, 34];
-/// IPV6_UNICAST_HOPS, MULTICAST_HOPS, MULTICAST_LOOP, MTU_DISCOVER, RECVERR, V6ONLY, RECVPKTINFO, RECVHOPLIMIT, DONTFRAG,
-/// RECVTCLASS, TCLASS.
+/// IPV6_UNICAST_HOPS, MULTICAST_HOPS, MULTICAST_LOOP, MTU_DISCOVER, RECVERR, V6ONLY, RECVPKTINFO, RECVHOPLIMIT,
+/// DONTFRAG, RECVTCLASS, TCLASS.
 const IPV6: &[u64] = &[16, 18, 19, 23, 25, 26, 49, 51, 62, 66, 67];
 /// TCP_NODELAY, MAXSEG, CORK, KEEPIDLE, KEEPINTVL, KEEPCNT, SYNCNT, LINGER2, DEFER_ACCEPT, WINDOW_CLAMP, QUICKACK,
 /// USER_TIMEOUT, NOTSENT_LOWAT.
@@ -138,11 +138,11 @@ pub(super) fn rules() -> Vec<Value> {
     let mut rules = Vec::new();
     rules.extend(IOCTLS.into_iter().flatten().map(|number| allow("ioctl", &[masked(1, INT, *number)])));
     rules.extend(PRCTLS.into_iter().flatten().map(|number| allow("prctl", &[masked(0, INT, *number)])));
-    // Of the calling process only: 0. By number they would reach PID 1, which is of the same user: without files to open or
-    // time to run, PID 1 could not tell what the program used.
+    // Only on the calling process: 0. Other numbers would reach PID 1, which has the same user. Without files to open
+    // or time to run, PID 1 could not report what the program used.
     rules.push(allow("prlimit64 sched_setattr sched_setparam sched_setscheduler", &[masked(0, INT, 0)]));
     rules.push(allow("setpriority", &[masked(0, INT, PRIO_PROCESS), masked(1, INT, 0)]));
-    // Threads are placed by their numbers, so here every number is allowed but 1: one with a bit other than the lowest.
+    // Threads are placed by their numbers, so every number but 1 is allowed: those with a bit other than the lowest.
     rules.push(allow("sched_setaffinity", &[masked(0, INT, 0)]));
     rules.extend((1..32).map(|bit| allow("sched_setaffinity", &[masked(0, 1 << bit, 1 << bit)])));
     rules.push(allow("sendmsg recvmsg", &[masked(2, ODD_MESSAGES, 0)]));
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Whether any rule allows the call with these arguments, as a kernel decides it.
+    /// Whether any rule allows the call with these arguments, decided as by a kernel.
     fn allowed(name: &str, args: [u64; 6]) -> bool {
         let holds = |condition: &Value| {
             let at = |key: &str| condition[key].as_u64().unwrap();
@@ -199,7 +199,7 @@ mod tests {
                 assert!(!ioctl(harmful | bits), "{harmful:x} {bits:x}");
             }
         }
-        // TCGETS, TIOCSWINSZ, TIOCGPTN; the last with its sign extended, as some C libraries pass it.
+        // TCGETS, TIOCSWINSZ, TIOCGPTN; the last sign-extended, as some C libraries pass it.
         assert!([0x5401, 0x5414, 0x8004_5430, 0xffff_ffff_8004_5430].into_iter().all(ioctl));
     }
 

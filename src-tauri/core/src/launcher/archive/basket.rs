@@ -1,5 +1,5 @@
-//! The files kept from an archive, within the owner's cap of file bytes: files, second names of files, and a list of
-//! what was left out. Knows nothing of tar's format.
+//! The files kept from an archive, within the owner's cap of file bytes: files, hard links to files, and a list of the
+//! files left out. Knows nothing of tar's format.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,11 +9,12 @@ use super::Keep;
 use crate::name::{FileName, MAX_DEPTH, NameFault};
 use crate::run::{MAX_FILES, OutputFile, SkipReason, SkippedFile};
 
-/// Most bytes of all names of returned files. In a reply each byte may take six.
+/// Bound on the names of all returned files, in bytes. In a reply each byte may take six.
 pub(super) const MAX_NAMES: usize = 64 << 10;
-/// Most entries in the list of files left out, not counting the one for where the reading ended. The rest is counted.
+/// Bound on the list of files left out, not counting the entry for the place where the reading ended. The rest is only
+/// counted.
 pub(super) const MAX_SKIPPED: usize = 100;
-/// Bytes shown of a name: enough to recognise it, few enough to list a hundred.
+/// Bytes shown of a name: enough to recognise it, and few enough for a list of a hundred.
 const SHOWN: usize = 300;
 
 /// The content of a run's `out/`.
@@ -25,9 +26,9 @@ pub struct Harvest {
 
 #[derive(Debug)]
 pub(super) struct Basket {
-    /// Bytes that files may still take.
+    /// Bytes left for files.
     budget: u64,
-    /// Bytes that contents kept for a second name may still take.
+    /// Bytes left for contents that are kept for a hard link.
     spare_budget: u64,
     name_bytes: usize,
     files: Vec<OutputFile>,
@@ -35,17 +36,17 @@ pub(super) struct Basket {
     known: HashMap<Vec<u8>, Known>,
     spares: usize,
     left_out: usize,
-    /// Paths at which the tree became too deep, at most [`MAX_SKIPPED`]: everything below is reported with them.
+    /// Paths at which the tree became too deep, at most [`MAX_SKIPPED`]. Everything below them is reported with them.
     deep: HashSet<Vec<u8>>,
     skipped: Vec<SkippedFile>,
     skipped_more: u64,
 }
 
-/// What a later link to this path gets.
+/// The meaning of a later link to this path.
 #[derive(Debug)]
 enum Known {
     File(Bytes),
-    /// A file whose name cannot be returned and whose content can.
+    /// A file whose name cannot be returned, but whose content can.
     Spare(Bytes),
     LeftOut(SkipReason),
 }
@@ -66,7 +67,7 @@ impl Basket {
         }
     }
 
-    /// A regular file: what to do with its content.
+    /// Adds a regular file. Returns what to do with its content.
     pub(super) fn take(&mut self, path: &[u8], size: u64) -> Keep {
         let parsed = parse(path);
         let is_misnamed = parsed.is_err();
@@ -80,7 +81,7 @@ impl Basket {
             self.tell(path, reason);
             return Keep::Spare(path.to_owned());
         }
-        // A second name with a valid name would be left out too, for lack of room.
+        // A hard link with a valid name would be left out too, for lack of room.
         self.leave_out_for(path, reason, if is_misnamed { SkipReason::TooLarge } else { reason });
         Keep::Nothing
     }
@@ -94,7 +95,7 @@ impl Basket {
         self.known.insert(path, Known::Spare(bytes));
     }
 
-    /// A second name of a file: tar sends the content once, with the first name that it finds.
+    /// Adds a hard link: tar sends the content once, with the first name that it finds.
     pub(super) fn link(&mut self, path: &[u8], target: Option<&[u8]>) {
         let content = match target.and_then(|target| self.known.get(target)) {
             Some(Known::File(bytes) | Known::Spare(bytes)) => Ok(bytes.clone()),
@@ -111,7 +112,8 @@ impl Basket {
         }
     }
 
-    /// A folder comes back as part of its files' names. One that is too deep may hold no file, so it is reported itself.
+    /// Passes a folder, which is returned as part of its files' names. A folder that is too deep is reported here,
+    /// because it may hold no file.
     pub(super) fn pass_folder(&mut self, path: &[u8]) {
         // Its name ends with a slash.
         let path = path.strip_suffix(b"/").unwrap_or(path);
@@ -124,7 +126,7 @@ impl Basket {
         self.leave_out_for(path, reason, reason);
     }
 
-    /// Nothing from here on was read. Reported once, and always.
+    /// Reports where the reading ended. Called once, and reported whatever the length of the list.
     pub(super) fn stopped_at(&mut self, path: &[u8]) {
         self.skipped.push(SkippedFile { name: printable(path), reason: SkipReason::NotRead });
     }
@@ -137,7 +139,7 @@ impl Basket {
         Harvest { files: self.files, skipped: self.skipped }
     }
 
-    /// Counts a file in, if there is room for it.
+    /// Takes a file's room, if there is enough.
     fn admit(&mut self, name: FileName, size: u64) -> Result<FileName, SkipReason> {
         let path = name.as_str().as_bytes();
         if matches!(self.known.get(path), Some(Known::File(_))) {
@@ -162,7 +164,7 @@ impl Basket {
         self.tell(path, reason);
     }
 
-    /// Reports a tree that is too deep once, and not each entry in it.
+    /// Reports a path. A tree that is too deep is reported once instead of once per entry.
     fn tell(&mut self, path: &[u8], reason: SkipReason) {
         if reason != SkipReason::TooDeep {
             return self.list(path, reason);
@@ -187,7 +189,7 @@ impl Basket {
 }
 
 fn parse(path: &[u8]) -> Result<FileName, SkipReason> {
-    // Checked first: a path that was cut off is certainly too deep, whatever its last bytes are.
+    // Checked first, because a path that was cut off is certainly too deep, whatever its last bytes are.
     if depth(path) > MAX_DEPTH {
         return Err(SkipReason::TooDeep);
     }
@@ -207,7 +209,7 @@ fn first_components(path: &[u8], number: usize) -> &[u8] {
     &path[..end.unwrap_or(path.len())]
 }
 
-/// The name for a person. `out/` itself has no name below it.
+/// The name for display. `out/` itself has no name below it.
 fn printable(path: &[u8]) -> String {
     if path.is_empty() {
         return "out".to_owned();

@@ -13,7 +13,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// None if the checksum is wrong, or the size is no number.
+    /// `None` if the checksum is wrong, or the size is not a number.
     pub(super) fn read(block: &[u8]) -> Option<Self> {
         let size = number(&block[124..136])?;
         checksum_holds(block).then(|| Self {
@@ -28,7 +28,7 @@ impl Header {
         matches!(self.kind, b'0' | 0 | b'7')
     }
 
-    /// The reason for an entry that is neither a folder nor a file that could be returned.
+    /// The reason for an entry that is neither a folder nor a file that can be returned.
     pub(super) fn why_left_out(&self) -> SkipReason {
         match self.kind {
             b'1' => SkipReason::HardLink,
@@ -42,8 +42,8 @@ pub(super) fn until_nul(field: &[u8]) -> Vec<u8> {
     field.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()
 }
 
-/// The records of POSIX's `x` entries, `LENGTH KEY=VALUE
-/// ` each. Records that plain files do not need are skipped; a last one that is cut off counts as far as it goes.
+/// Reads the records of POSIX's `x` entries, each of the form `LENGTH KEY=VALUE` and a newline. Records that plain
+/// files do not need are skipped. A last record that is cut off counts as far as it goes.
 pub(super) fn read_pax(mut records: &[u8], ahead: &mut Ahead) {
     while let Some(space) = memchr::memchr(b' ', records) {
         let length = std::str::from_utf8(&records[..space]).ok().and_then(|digits| digits.parse::<usize>().ok());
@@ -64,7 +64,7 @@ pub(super) fn read_pax(mut records: &[u8], ahead: &mut Ahead) {
 
 fn short_name(block: &[u8]) -> Vec<u8> {
     let name = until_nul(&block[..100]);
-    // Only POSIX's own format has a prefix field; GNU's keeps times there.
+    // Only POSIX's own format has a prefix field; GNU's stores times there.
     if &block[257..263] != b"ustar\0" || block[345] == 0 {
         return name;
     }
@@ -74,7 +74,7 @@ fn short_name(block: &[u8]) -> Vec<u8> {
     full
 }
 
-/// Octal digits, or GNU's base-256 if the first bit is set. None if it is neither, or past 63 bits.
+/// Octal digits, or GNU's base-256 if the first bit is set. `None` for anything else, and for numbers past 63 bits.
 fn number(field: &[u8]) -> Option<u64> {
     if field[0] & 0x80 != 0 {
         let bytes = std::iter::once(field[0] & 0x7f).chain(field[1..].iter().copied());
