@@ -73,7 +73,7 @@ pub(super) enum What {
     /// An unpaired surrogate: an escape from \ud800 to \udfff on its own.
     HalfCharacter,
     HalfCharacterInKey,
-    /// A number beyond the range of its type.
+    /// A number too large for a finite `f64`.
     TooGreat,
     /// A whole sentence, in which [`FIELD`] stands for the field's name.
     Sentence(String),
