@@ -1,5 +1,5 @@
-//! Cleans a program's output piece by piece: text and colours stay, everything that could do more than print is left
-//! out.
+//! Cleans a program's output piece by piece. Text and colours stay; sequences that could do more than print are
+//! dropped.
 
 use sandtray_core::text::is_hidden;
 
