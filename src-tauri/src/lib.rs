@@ -1,5 +1,4 @@
-//! Sandtray on the desktop. The product itself is `sandtray-core`; this crate shows its state and forwards the owner's
-//! commands.
+//! Sandtray on the desktop. The product itself is `sandtray-core`. This crate shows its state and forwards commands.
 //!
 //! [`app::App`] holds the shared state. [`host`] starts and ends the service, [`picture`] keeps its latest snapshot,
 //! and [`tray`] and the window's subscription read it; they keep no state. The window is a separate program: [`window`]

@@ -16,8 +16,7 @@ pub const MAX_REQUEST: usize = MAX_LINE - 256;
 /// Most requests of the page that wait for answers at a time.
 pub const MAX_ASKED: usize = 256;
 
-/// The version that both check. They are installed together, but an app that runs keeps its version when a newer one is
-/// installed.
+/// The version that both check. An app that runs keeps its version when a newer one is installed with its window.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The window's exit code if the app is of another version.
 pub const OTHER_VERSION: u8 = 3;

@@ -1,5 +1,4 @@
-//! Sandtray's window: a separate program that the app starts when the window is opened, and that ends when it is
-//! closed.
+//! Sandtray's window: a separate program, which the app starts to open the window and which ends when it is closed.
 //!
 //! It shows the page, forwards the page's requests to the app, and returns the answers. Its only state is the requests
 //! and channels of the page. It does nothing when started by hand. See `sandtray_app::link` for the messages between

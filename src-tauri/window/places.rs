@@ -1,5 +1,4 @@
-//! The folders in which files were saved, for the owner to open. The page refers to them by number, so it can open no
-//! others.
+//! The folders in which files were saved, for the owner to open. The page names them by number, so it opens no others.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

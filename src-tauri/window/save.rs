@@ -90,8 +90,7 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || port("COM") || port("LPT")
 }
 
-/// Writes the file whole or not at all: to a temporary file, and then by a rename. An existing link is replaced, not
-/// followed.
+/// Writes the file whole or not at all: to a temporary file, then by a rename. A link is replaced, not followed.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     beside(path, bytes, true).map_err(|failure| not_saved(&plainly(&failure)))
 }

@@ -255,8 +255,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Writes the output that is only in the result (or in the data of an interrupted run), and restores the terminal's
-    /// colours.
+    /// Writes output that is only in the result (or in an interrupted run's data), and restores the terminal's colours.
     fn finish(&mut self, result: &Value) -> Result<(), Failure> {
         if self.json {
             return Ok(());

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 
-/// Most bytes read. The service accepts far less; this keeps a wrong path (a disk image, /dev/zero) from filling the
-/// memory.
+/// Most bytes read. The service accepts far less. A wrong path (a disk image, /dev/zero) must not fill the memory.
 const MAX_READ: u64 = 16 << 20;
 
 /// The program's text and its language.

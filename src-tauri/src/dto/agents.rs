@@ -65,7 +65,7 @@ impl AgentView {
     }
 }
 
-/// Merges the clients that connected since this service began with those whose runs are kept.
+/// Merges the clients that connected since this service started with those whose runs are kept.
 pub fn agents(visitors: Vec<Visitor>, figures: Vec<ClientFigure>) -> Vec<AgentView> {
     let mut known: HashMap<(String, Option<String>), AgentView> = HashMap::new();
     let visitors = visitors.into_iter().map(AgentView::of_visitor);

@@ -30,8 +30,7 @@ fn text(program: &Path) -> io::Result<String> {
     ))
 }
 
-/// Quotes a path for `Exec=` as the desktop entry specification requires: for the shell, then for the file; `%` is
-/// doubled.
+/// Quotes a path for `Exec=` by the desktop entry specification: for the shell, then for the file; `%` is doubled.
 fn quoted(path: &str) -> String {
     let mut out = String::from("\"");
     for character in path.chars() {

@@ -3,7 +3,7 @@
 //! here, within the bounds below; it is made small, and written anew as PNG. No byte of the program's file reaches the
 //! window.
 //!
-//! This happens in a process of its own, one picture at a time: see [`process`].
+//! This happens in a separate process, one picture at a time: see [`process`].
 
 mod formats;
 mod process;

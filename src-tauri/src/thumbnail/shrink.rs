@@ -43,8 +43,7 @@ impl Shrink {
         self.came += 1;
     }
 
-    /// Scales a line. Lengths are counted in units of 1 / (`width * small`) of a line, so pixels of both sizes have
-    /// whole lengths.
+    /// Scales a line. Lengths are in units of 1 / (`width * small`) of a line, in which pixels of both sizes are whole.
     fn squeeze(&mut self, rgba: &[u8]) {
         self.across.fill(Sum::default());
         let (mut at, mut edge) = (0, self.width);

@@ -70,7 +70,7 @@ async fn stay(app: Arc<App>, known: oneshot::Sender<()>, over: CancellationToken
 async fn show(app: &Arc<App>) -> Result<Handle<Shown>, ksni::Error> {
     let there = Arc::new(AtomicBool::new(true));
     let shown = Shown { face: Face::of(&app.desk.snapshot()), app: Arc::clone(app), there: Arc::clone(&there) };
-    // Waits for a panel that starts later.
+    // Registered without a panel too: one that starts later shows it.
     let handle = shown.assume_sni_available(true).spawn().await?;
     app.tray.set(there.load(Ordering::Relaxed));
     Ok(handle)
@@ -86,7 +86,7 @@ async fn keep(app: &Arc<App>, handle: &Handle<Shown>) {
 struct Shown {
     app: Arc<App>,
     face: Face,
-    /// Whether there is a panel. It is set even before the item is registered.
+    /// Whether there is a panel. The panel's callbacks may set it before `spawn` returns.
     there: Arc<AtomicBool>,
 }
 

@@ -47,8 +47,7 @@ impl Page {
         Self(Arc::new(Line { app, lines, over, places, listens: AtomicBool::new(false) }))
     }
 
-    /// Answers a request in the background, once there is a free place. A large one is answered before the next is
-    /// read.
+    /// Answers a request in the background, once a place is free. A large one is answered before the next is read.
     pub(super) async fn asked(&self, id: AskId, request: Box<RawValue>) {
         let Ok(place) = Arc::clone(&self.0.places).acquire_owned().await else { return };
         if request.get().len() > LARGE {

@@ -1,5 +1,4 @@
-//! The clients that ran something, from the runs that are kept. The index `run_by_agent` covers the query, so no row is
-//! read.
+//! The clients that ran something, from the kept runs. The index `run_by_agent` covers the query, so no row is read.
 
 use std::time::SystemTime;
 

@@ -1,5 +1,4 @@
-//! Read-only connections for lists and records. Writes never wait for them. At most two read at a time, over all
-//! clients.
+//! Read-only connections for lists and records, at most two at a time over all clients. Writes never wait for them.
 //!
 //! SQLite cannot restart the log while a reader uses it. So the worker can ask for a turn without readers; reads that
 //! come after it wait until the log is written back.

@@ -43,8 +43,7 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
 }
 
-/// The runs to delete, from `oldest` in order. The newest run is kept whatever its size, because the owner has just
-/// seen it.
+/// The runs to delete, from `oldest` in order. The newest is kept whatever its size: the owner has just seen it.
 pub(super) fn doomed(oldest: &[Kept], totals: Stats, bounds: &Bounds, now: SystemTime) -> Vec<i64> {
     let mut left = totals;
     let mut doomed = Vec::new();

@@ -14,8 +14,7 @@ use crate::disk;
 
 /// Below this many free bytes an I/O error counts as a full disk.
 const NO_ROOM: u64 = 64 << 10;
-/// Free space left for the log when the database's growth is bounded. Without it, the log could not be written back and
-/// restarted.
+/// Free space left for the log when the database's growth is bounded. Without it the log could not be written back.
 const LOG_ROOM: u64 = 4 << 20;
 /// Space made beyond what a record needs, so that not every record has to make space.
 const SLACK: u64 = 256 << 10;
@@ -168,8 +167,7 @@ impl Worker {
         self.news.trouble.borrow().is_some()
     }
 
-    /// Makes a missing reserve and retries a history in trouble, at most once per interval, even while commands keep
-    /// coming.
+    /// Makes a missing reserve and retries a history in trouble, once per interval, even while commands keep coming.
     pub(super) fn recover_when_due(&mut self) {
         let sound = self.reserved && !self.in_trouble();
         if !sound && self.last_look.is_none_or(|last| last.elapsed() >= RESERVE_EVERY) {

@@ -1,5 +1,4 @@
-//! The SQL: writes records, reads pages. Runs on the history's thread. Channels and damaged files are handled
-//! elsewhere.
+//! The SQL: writes records, reads pages. Runs on the history's thread. Does not handle channels or damaged files.
 
 use std::time::SystemTime;
 
@@ -305,8 +304,7 @@ fn count(transaction: &Transaction<'_>, runs: i64, bytes: i64) -> rusqlite::Resu
     Ok(())
 }
 
-/// Bytes of a record that count towards the owner's limit, without the inputs, which are counted when they are
-/// inserted.
+/// Bytes of a record that count towards the owner's limit. Inputs are counted separately, when they are inserted.
 fn footprint(record: &RunRecord, names: Option<&str>) -> u64 {
     let row = &record.row;
     let texts =

@@ -37,8 +37,7 @@ impl Worker {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
-        // Not on a full disk: merging needs space before it frees any, and returned pages may be taken by other
-        // programs.
+        // Not in trouble: merging needs space before it frees any, and returned pages may be taken by other programs.
         if self.in_trouble() {
             return Tidy::Done;
         }

@@ -1,5 +1,4 @@
-//! The thread that owns the database. It handles one command at a time, and does background work between them in small
-//! steps.
+//! The thread that owns the database. It handles one command at a time, and does background work in between.
 
 use std::io;
 use std::path::PathBuf;

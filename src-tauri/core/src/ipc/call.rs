@@ -49,7 +49,7 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
         let kept = hold.clone();
         let result = perform(&door, client, &outbox, about, Wanted { spec, stream, hold }, &cancel).await;
         let reply = || {
-            // Both are dropped once the line is made: the outbox then counts its bytes, and no other copy of the result
+            // Both are dropped with the line made: the outbox then counts its bytes, and no other copy of the result
             // exists.
             let (result, _kept) = (result, kept);
             let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);

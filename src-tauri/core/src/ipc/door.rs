@@ -1,5 +1,4 @@
-//! The trait through which a session uses the rest of the product. It can change no setting, so no agent can turn
-//! anything on.
+//! What a session can do with the rest of the product. It can change no setting, so no agent can turn anything on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +16,7 @@ use crate::run::{Cancel, Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
 use crate::visitors::Visitors;
 
-/// Least interval between two lists read by one client process. A list costs more than a call, and too many would slow
-/// down every client.
+/// Least interval between two lists of one client process. A list costs more than a call and would slow down others.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
 /// The backend of a session. It is a trait, so that a session can be tested without an engine.

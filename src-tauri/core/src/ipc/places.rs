@@ -25,8 +25,7 @@ const MAX_LEAVING: usize = 16;
 /// Grace period in which a closing connection may read the reason.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// A process as the kernel identifies it. A pid may be reused, but not within the clock tick in which its process
-/// began.
+/// A process as the kernel identifies it. A pid may be reused, but not within the clock tick of its process's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: u32,

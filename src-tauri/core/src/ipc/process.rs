@@ -11,8 +11,7 @@ const PROGRAMS: [&str; 3] = ["sandtray", "sandtray-app", "sandtray-window"];
 /// Index of the start time in `/proc/PID/stat`, counted after the process name, which may hold any characters.
 const STARTED: usize = 19;
 
-/// Identifies the process by its pid and start time. The start time is 0 if the process has ended or `/proc` is
-/// missing.
+/// Identifies the process by its pid and start time, which is 0 if the process has ended or `/proc` is missing.
 pub(super) fn of(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(STARTED)?.parse().ok());

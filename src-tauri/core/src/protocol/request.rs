@@ -1,5 +1,4 @@
-//! The parameters of each method, decoded. Types and spelling are checked here; [`crate::policy`] decides what is
-//! allowed.
+//! The parameters of each method, decoded: types and spelling. [`crate::policy`] decides what is allowed.
 
 use std::fmt;
 
