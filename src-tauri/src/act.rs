@@ -1,4 +1,4 @@
-//! What the tray's entries set in motion. They answer to nobody, so what goes wrong is told as a notification.
+//! The tray's actions. They have no caller to answer, so an error is shown as a notification.
 
 use std::sync::Arc;
 

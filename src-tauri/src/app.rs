@@ -1,4 +1,4 @@
-//! Everything of the app that outlives a moment, in one place that its parts share.
+//! The state that the parts of the app share, in one place.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::thumbnail::Studio;
 use crate::tray::Presence;
 use crate::window::{self, Window};
 
-/// One for the life of the app.
+/// The shared state. One for the life of the app.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) clipboard: Clipboard,
@@ -24,9 +24,9 @@ pub(crate) struct App {
     pub(crate) studio: Studio,
     pub(crate) tray: Presence,
     pub(crate) window: Window,
-    /// Started in the background, by the system at login: nothing is opened unasked.
+    /// The system started the app at login, so it opens no window by itself.
     pub(crate) quiet: bool,
-    /// The desktop's, for the first window; see [`crate::window::open`].
+    /// The activation token of the app's start, for the first window: see [`crate::window::open`].
     leave: Mutex<Option<String>>,
     tasks: TaskTracker,
 }
@@ -47,17 +47,17 @@ impl App {
         })
     }
 
-    /// Good for once.
+    /// Takes the activation token, which can be used once.
     pub(crate) fn take_leave(&self) -> Option<String> {
         self.leave.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What is begun here is waited for at the end. It ends by itself, or by [`Desk::quit`].
+    /// Spawns a task that the app waits for at its end. The task must end by itself or on [`Desk::quit`].
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 
-    /// Once all that was begun has ended.
+    /// Resolves once all spawned tasks have ended.
     pub(crate) fn ended(&self) -> TaskTrackerWaitFuture<'_> {
         self.tasks.close();
         self.tasks.wait()

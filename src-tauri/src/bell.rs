@@ -1,5 +1,5 @@
-//! One app for each data folder. A second start rings at the first, whose window then comes forward unless that start was at login, and ends. Nothing else can be
-//! asked for here: what turns things on is the tray's and the window's.
+//! Allows one app for each data folder. A second start asks the first to open its window, unless the second was started
+//! at login, and then ends. The socket takes no other request: settings are changed only from the tray and the window.
 
 use std::io;
 use std::path::Path;
@@ -15,29 +15,33 @@ use tracing::{debug, warn};
 use crate::app::App;
 use crate::window;
 
-/// Followed by the desktop's leave to come to the front, where there is one.
+/// The request to open the window, followed by an activation token if there is one.
 const OPEN: &str = "open";
-/// Of a start at login, which wants nothing but to know that one is there.
+/// The request of a start at login, which only asks whether an app runs already.
 const STAY: &str = "stay";
 const OPENED: &str = "opened";
 const STAYED: &str = "stayed";
 const MAX_WORDS: usize = 1024;
-/// Whoever rings has this long to say so.
+/// Timeout for the request of a second start.
 const WORD: Duration = Duration::from_secs(2);
-/// One that is quitting takes no longer than this to make way.
+/// How long a second start waits for an app that is quitting.
 const PATIENCE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) enum Claim {
-    /// This is the one. The bell is held for as long as the app lives.
+    /// This is the only app. The listener is held for as long as the app lives.
     First(Listener),
-    /// Another has come forward.
+    /// Another app runs and has answered.
     Second,
-    /// Another is there and does not answer.
+    /// Another app runs and does not answer.
     Deaf,
 }
 
-/// An error where this folder has no place for a bell: then the service will have none for its socket either, and say why.
+/// Claims the data folder for this app.
+///
+/// # Errors
+///
+/// If the folder has no place for the socket. Then the service fails to bind its own socket too, and reports why.
 pub(crate) async fn claim(path: &Path, quiet: bool) -> Result<Claim, BindError> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -48,7 +52,7 @@ pub(crate) async fn claim(path: &Path, quiet: bool) -> Result<Claim, BindError> 
         }
         match timeout(PATIENCE, ring(path, quiet)).await {
             Ok(Ok(())) => return Ok(Claim::Second),
-            // It has just begun, or is just ending.
+            // The other app is starting or quitting, so this retries.
             Ok(Err(failure)) => debug!(%failure, "the other app did not answer"),
             Err(_) => break,
         }
@@ -75,7 +79,8 @@ async fn answered(stream: impl AsyncRead + Unpin, expected: &str) -> io::Result<
     }
 }
 
-/// Answers until the app is to end. The bell stays: while the app ends, no other begins.
+/// Answers second starts until the app quits, and returns the listener. It stays bound, so that no other app starts
+/// while this one ends.
 pub(crate) async fn answer(app: Arc<App>, mut bell: Listener) -> Listener {
     loop {
         let accepted = tokio::select! {
@@ -89,7 +94,7 @@ pub(crate) async fn answer(app: Arc<App>, mut bell: Listener) -> Listener {
             if let Some(leave) = words.strip_prefix(OPEN) {
                 let leave = leave.trim();
                 window::open(&app, None, (!leave.is_empty()).then(|| leave.to_owned()));
-                // One that is quitting opens none: whoever rings is to wait for its end.
+                // No answer while quitting: no window opens, and the second start waits for this app's end.
                 if !app.desk.quit.is_cancelled() {
                     say(&mut stream, OPENED).await?;
                 }

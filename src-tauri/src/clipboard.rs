@@ -1,15 +1,16 @@
-//! What the owner copies. The app hands it out, not the window: on X11 and Wayland whoever copied must be there when it is pasted.
-//! Programs wrote most of it, and a terminal obeys what is pasted into it, so control characters are removed.
+//! Copies text for the owner. The app owns the clipboard's content and not the window, because on X11 and Wayland the
+//! owner of the content must still run when it is pasted. Programs wrote most of the text, and a terminal obeys what is
+//! pasted into it, so control characters are removed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::app::App;
 use crate::dto::error::CommandError;
 
-/// What is copied at most: more than any output that is kept.
+/// Longest text that is copied, in bytes: more than any output that is kept.
 const MAX_COPY: usize = 16 << 20;
 
-/// The desktop's clipboard, once it was needed.
+/// The desktop's clipboard, opened at the first use.
 #[derive(Default)]
 pub(crate) struct Clipboard(Mutex<Option<arboard::Clipboard>>);
 
@@ -20,7 +21,7 @@ impl std::fmt::Debug for Clipboard {
 }
 
 impl Clipboard {
-    /// Waits for the desktop.
+    /// Blocks until the desktop has the text.
     fn set(&self, text: String) -> Result<(), arboard::Error> {
         let mut clipboard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match clipboard.take() {
@@ -31,7 +32,7 @@ impl Clipboard {
     }
 }
 
-/// Returns the number of characters that were removed.
+/// Copies text and returns the number of characters that were removed.
 pub(crate) async fn copy(app: &Arc<App>, text: String) -> Result<usize, CommandError> {
     copyable(&text)?;
     let (text, left_out) = harmless(text);
@@ -49,7 +50,7 @@ fn copyable(text: &str) -> Result<(), CommandError> {
     if text.len() > MAX_COPY { Err(CommandError::new("too_large", "That is too much to copy.")) } else { Ok(()) }
 }
 
-/// The text without its control characters, C1 among them, and how many there were. Line ends and tabs stay.
+/// Removes control characters, C1 included, and counts them. Line ends and tabs stay.
 fn harmless(mut text: String) -> (String, usize) {
     let mut left_out = 0;
     text.retain(|c| {

@@ -1,5 +1,5 @@
-//! What the owner is told once ever: that Sandtray goes on when its window is closed. A notification says it where there is a
-//! tray to come back by; where there is none, or nothing shows notifications, the window says it before it closes.
+//! Explains once ever that Sandtray goes on when its window is closed. A notification does if there is a tray. Without
+//! a tray or without notifications, the window does before it closes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,12 +9,12 @@ use tracing::warn;
 
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    /// Nothing shows notifications here.
+    /// Notifications are not shown here, so the window explains it.
     in_window: AtomicBool,
 }
 
 impl Closing {
-    /// Whether it has been said, now or in an earlier life of the app. Where that cannot be known it is said again.
+    /// Whether it was explained, now or by an earlier process of the app. If that is unknown it is explained again.
     pub(crate) fn is_told(&self) -> bool {
         Paths::of_user().is_ok_and(|paths| paths.told_of_closing_file().exists())
     }

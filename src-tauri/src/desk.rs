@@ -1,4 +1,4 @@
-//! What the window, the tray and the notifications share: which service there is, and the latest picture of everything.
+//! What the window, the tray and the notifications share: the running service and the latest snapshot.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::dto::error::CommandError;
 use crate::dto::snapshot::{Navigate, OwnerSnapshot, ServiceView, WindowEvent};
 use crate::views::Views;
 
-/// What the window is told once and has not taken yet; of more, the oldest is left out.
+/// Capacity of one-time events for the window. Beyond it the oldest is dropped.
 const SAID: usize = 16;
 
 /// One for the life of the app.
@@ -23,19 +23,19 @@ const SAID: usize = 16;
 pub(crate) struct Desk {
     here: watch::Sender<Option<Arc<Here>>>,
     snapshots: watch::Sender<OwnerSnapshot>,
-    /// Asks for one more attempt to start the service.
+    /// Asks for another attempt to start the service.
     pub(crate) again: Notify,
     /// Ends the app: see [`crate::host`].
     pub(crate) quit: CancellationToken,
     pub(crate) views: Views,
-    /// When it was turned on, until the owner has seen that.
+    /// When running code was turned on, until the owner has seen it. In milliseconds since 1970.
     turned_on: watch::Sender<Option<u64>>,
-    /// Where the next window goes first, when the tray opened it.
+    /// The page that the tray opens the next window at.
     next: Mutex<Option<Navigate>>,
     said: broadcast::Sender<WindowEvent>,
 }
 
-/// The running service, as far as the app uses it.
+/// Handles of the running service.
 #[derive(Debug)]
 pub(crate) struct Here {
     pub(crate) supervisor: Supervisor,
@@ -75,7 +75,11 @@ impl Desk {
         here
     }
 
-    /// For a command: the service, or why there is none.
+    /// The service.
+    ///
+    /// # Errors
+    ///
+    /// The reason why there is no service, as an error for the window.
     pub(crate) fn here(&self) -> Result<Arc<Here>, CommandError> {
         self.here.borrow().clone().ok_or_else(|| match &self.snapshots.borrow().service {
             ServiceView::Starting | ServiceView::Here => {
@@ -90,7 +94,7 @@ impl Desk {
         self.here.subscribe()
     }
 
-    /// Lets go of the service, which is about to end.
+    /// Drops the service's handles, before the service ends.
     pub(crate) fn close(&self) {
         self.here.send_replace(None);
     }
@@ -127,9 +131,9 @@ impl Desk {
         self.turned_on.subscribe()
     }
 
-    /// To the window, if it is open.
+    /// Sends an event to the window, if it is open.
     pub(crate) fn say(&self, event: WindowEvent) {
-        // A closed window has no receiver.
+        // Without a window there is no receiver.
         let _ = self.said.send(event);
     }
 

@@ -1,5 +1,5 @@
-//! Which images Sandtray fetched itself, over restarts: to be said where one is about to be removed. Seen from the snapshots; one
-//! that `sandtray serve` fetched, or that came in a moment, is not known, and nothing is claimed of it.
+//! Remembers over restarts which images Sandtray pulled itself, for the warning before one is removed. It watches the
+//! snapshots. Images that `sandtray serve` pulled, or that were pulled between two snapshots, are not known.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -10,30 +10,30 @@ use sandtray_core::event::{ImageState, ImageStatus};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
-/// Images that are remembered; of more, the one that was fetched first is forgotten.
+/// Most images remembered. Beyond it the oldest is forgotten.
 const REMEMBERED: usize = 64;
-/// Of the file: as many names and digests at their longest.
+/// Most bytes of the file: as many names and digests at their longest.
 const FILE_BYTES: u64 = 64 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
-    /// Names of which something is coming in.
+    /// Images whose pull is downloading.
     coming: HashSet<String>,
     known: VecDeque<String>,
-    /// Not written yet.
+    /// There are changes that are not written yet.
     news: bool,
     file: Option<PathBuf>,
 }
 
 impl Fetched {
-    /// A file that cannot be read is none.
+    /// Reads the file. An unreadable file counts as empty.
     pub(crate) fn read(file: Option<PathBuf>) -> Self {
         let bytes = file.as_ref().and_then(|file| disk::read_bounded(file, FILE_BYTES).ok().flatten());
         let known = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         Self { known, file, ..Self::default() }
     }
 
-    /// Whether the image that is here is one that was fetched.
+    /// Updates from an image's state. Returns whether the present image is one that Sandtray pulled.
     pub(crate) fn see(&mut self, image: &ImageStatus) -> bool {
         let info = match &image.state {
             ImageState::Pulling(figure) => {
@@ -49,7 +49,7 @@ impl Fetched {
             }
             ImageState::Unknown => return false,
         };
-        // What is prepared for a language has the digest of what was fetched.
+        // An image prepared for a language has the digest of the pulled one.
         let which = format!("{}@{}", image.image, info.digest.as_ref().unwrap_or(&info.id));
         if self.coming.remove(&image.image) && !self.known.contains(&which) {
             self.known.truncate(REMEMBERED - 1);
@@ -59,7 +59,7 @@ impl Fetched {
         self.known.contains(&which)
     }
 
-    /// One write after the other.
+    /// Writes the changes. One write at a time.
     pub(crate) async fn save(&mut self) {
         if !std::mem::take(&mut self.news) {
             return;

@@ -1,4 +1,4 @@
-//! Starts the service, keeps the picture of it up to date, and ends it: the app's life, from its start to Quit.
+//! The app's lifecycle from its start to Quit: starts the service, keeps the snapshot up to date, and shuts down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::link::VERSION;
 use crate::notify::notice::Notice;
 use crate::{notify, picture, window};
 
-/// Between two looks whether the program that holds the place has ended. A look is one try for a lock.
+/// Retry interval of the start while another program runs the service. An attempt is one try for a lock.
 const LOOK: Duration = Duration::from_secs(1);
 const TAKEN_OVER: &str = "The program that ran Sandtray before has ended. This app runs it now.";
-/// Quitting takes no longer, whatever the engine does; the next start sweeps what is left.
+/// Timeout for the service's shutdown, whatever the engine does. The next start sweeps what is left.
 const QUIT_LIMIT: Duration = Duration::from_secs(5);
-/// The window takes two seconds at most; what is left then ends with the process.
+/// Timeout for the app's tasks at the end. The window takes two seconds at most; the rest ends with the process.
 const LAST_TASKS: Duration = Duration::from_secs(3);
 
-/// Before anything is known.
+/// The snapshot before the service has started.
 pub(crate) fn blank() -> OwnerSnapshot {
     OwnerSnapshot {
         version: VERSION.into(),
@@ -43,10 +43,10 @@ pub(crate) fn blank() -> OwnerSnapshot {
     }
 }
 
-/// Returns once the app has been told to end.
+/// Runs the service until the app quits.
 pub(crate) async fn run(app: &Arc<App>) {
     let desk = &app.desk;
-    // Of the attempt before, if that failed.
+    // The state of the last failed attempt.
     let mut was: Option<ServiceView> = None;
     while !desk.quit.is_cancelled() {
         match start().await {
@@ -61,7 +61,7 @@ pub(crate) async fn run(app: &Arc<App>) {
                     error!(%failure, "the service did not start");
                 }
                 if was.is_none() {
-                    // Nothing runs here, so the window is all there is to say so.
+                    // Nothing runs, so only the window can report it.
                     open_unasked(app);
                 }
                 let looks = matches!(state, ServiceView::Elsewhere { .. });
@@ -74,14 +74,14 @@ pub(crate) async fn run(app: &Arc<App>) {
             }
         }
     }
-    // The window, and what it still waits for.
+    // The window, and the tasks that it waits for.
     if tokio::time::timeout(LAST_TASKS, app.ended()).await.is_err() {
         error!("a part of the app did not end in time");
     }
     app.gatekeeper.close().await;
 }
 
-/// A start by hand wants to see something; one at login does not.
+/// Opens the window, unless the app was started at login.
 fn open_unasked(app: &Arc<App>) {
     if !app.quiet {
         window::open(app, None, app.take_leave());
@@ -93,7 +93,7 @@ async fn start() -> Result<(Service, bool), StartError> {
     let first_start = !paths.settings_file().exists();
     let service = service::start(Options { paths, enable: false, socket: None }).await?;
     if first_start {
-        // So that the next start is not the first. Where it cannot be saved, the greeting comes again.
+        // Written so that the next start is not the first. If that fails, the greeting is shown again.
         if let Err(failure) = service.owner.apply(service.owner.settings()).await {
             error!(%failure, "the settings were not saved");
         }

@@ -1,9 +1,9 @@
-//! Sandtray on the desktop. The product itself is `sandtray-core`; this crate shows it and passes the owner's wishes on.
+//! Sandtray on the desktop. The product itself is `sandtray-core`. This crate shows its state and forwards commands.
 //!
-//! One [`app::App`] holds what is shared. [`host`] starts and ends the service, [`picture`] keeps the latest picture of it up to
-//! date, [`tray`] and the window's subscription read it; nobody else keeps state. The window is a program of its own: [`window`]
-//! starts it, and [`link`] is what the two say to each other. Pictures of programs are decoded in a separate process:
-//! [`thumbnail`].
+//! [`app::App`] holds the shared state. [`host`] starts and ends the service, [`picture`] keeps its latest snapshot,
+//! and [`tray`] and the window's subscription read it; they keep no state. The window is a separate program: [`window`]
+//! starts it, and [`link`] defines the messages between the two. Pictures of programs are decoded in a separate
+//! process: [`thumbnail`].
 
 pub mod dto;
 pub mod link;
@@ -47,18 +47,18 @@ use tracing_subscriber::EnvFilter;
 use app::App;
 use bell::Claim;
 
-/// The variable that says what is logged to stderr, as `RUST_LOG` does elsewhere.
+/// The environment variable with the log filter for stderr, like `RUST_LOG` elsewhere.
 const LOG: &str = "SANDTRAY_LOG";
-/// The bus complains of each connection that is closed.
+/// The default filter. zbus warns about each connection that is closed.
 const LOGGED: &str = "warn,zbus=error";
-/// At the end, for notifications and the clipboard.
+/// Timeout at the end for notifications and the clipboard.
 const LEFT: Duration = Duration::from_secs(1);
 const USAGE: &str = "Usage: sandtray-app [--background]\n\n\
     Sandtray on the desktop: the tray, the window, notifications. Started a second time, it opens the window of the first.\n\n  \
       --background  open no window, as when the owner logs in\n  \
       --version     say which version this is";
 
-/// Returns when the app has ended.
+/// Runs the app until it ends.
 pub fn run() -> ExitCode {
     if let Some(want) = thumbnail::asked(std::env::args_os().nth(1).as_deref()) {
         return thumbnail::work(want);
@@ -111,17 +111,17 @@ fn start(quiet: bool) -> Result<(), String> {
     runtime.spawn(signals::watch(Arc::clone(&app)));
     let bell = bell.map(|bell| runtime.spawn(bell::answer(Arc::clone(&app), bell)));
     tray::hold(&runtime, &app);
-    // Until here no other app began.
+    // Held until here, so that no other app starts before.
     drop(bell.map(|bell| runtime.block_on(bell)));
-    // What waits for another program, which may hang, is not waited for.
+    // Bounded, because a task may wait for another program that hangs.
     runtime.shutdown_timeout(LEFT);
     Ok(())
 }
 
-/// `None` where another app has come forward instead.
+/// Claims the data folder. `None` if another app has answered instead.
 fn first(runtime: &Runtime, quiet: bool) -> Result<Option<Option<Listener>>, String> {
     let place = Paths::of_user().and_then(|paths| paths.ensure().and_then(|()| paths.app_socket_file()));
-    // Where there is no place for a bell, there is none for the service either, and the window says so.
+    // Without a place for this socket there is none for the service's either, and the window reports that.
     let claimed = place
         .map_err(|failure| failure.to_string())
         .and_then(|place| runtime.block_on(bell::claim(&place, quiet)).map_err(|failure| failure.to_string()));
@@ -136,7 +136,7 @@ fn first(runtime: &Runtime, quiet: bool) -> Result<Option<Option<Listener>>, Str
     }
 }
 
-/// To stderr, for the app as for its window.
+/// Starts logging to stderr, for the app and for its window.
 pub fn log() {
     let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt()

@@ -1,6 +1,6 @@
-//! The app. Everything is in the library, where tests reach it.
+//! The app. All code is in the library, so that tests can reach it.
 
-// No console window beside the app on Windows.
+// Opens no console window on Windows.
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
 use std::process::ExitCode;

@@ -1,18 +1,18 @@
-//! The tray's menu and icon as pure functions of what is known. Nothing here touches a desktop.
+//! The tray's menu and icon as pure functions of the snapshot. Does not touch the desktop.
 
 use sandtray_core::event::Waiting;
 
 use crate::dto::snapshot::{EngineView, ImageStateView, LiveRunView, OwnerSnapshot, Page, ServiceView};
 use crate::text::by;
 
-/// Runs named one by one; the others are counted.
+/// Most runs listed singly; the others are counted.
 const SHOWN_RUNS: usize = 8;
-/// Of a client's own name.
+/// Longest client name in the menu.
 const NAME_CHARS: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
-    /// Says something; nothing happens when it is chosen.
+    /// A text that cannot be chosen.
     Words(String),
     Action {
         does: Action,
@@ -20,7 +20,7 @@ pub(crate) enum Item {
     },
     Switch {
         on: bool,
-        /// Whether it can be turned at all.
+        /// Whether the switch can be used.
         works: bool,
     },
     Separator,
@@ -32,7 +32,7 @@ pub(crate) enum Action {
     Stop,
     Open(Option<Page>),
     OpenRun(String),
-    /// One more try to be the service.
+    /// Retries the start of the service.
     Retry,
     Quit,
 }
@@ -52,7 +52,7 @@ const TURNED_ON: &str = "It was turned on: see when";
 pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
     let works = snapshot.service == ServiceView::Here;
     let mut items = vec![Item::Words(words(snapshot)), Item::Switch { on: snapshot.enabled && works, works }];
-    // Only the window removes this entry: any program on the bus can press what is in the menu.
+    // This entry only opens the window, which clears it. Any program on the bus can press what is in the menu.
     if snapshot.turned_on_ms.is_some() {
         items.push(Item::Action { does: Action::Open(Some(Page::Overview)), text: TURNED_ON.into() });
     }
@@ -64,7 +64,7 @@ pub(crate) fn menu(snapshot: &OwnerSnapshot, now_ms: u64) -> Vec<Item> {
     }
     let said = words(snapshot);
     let pulls = snapshot.images.iter().filter_map(|image| pull(&image.title, &image.state));
-    // What the state in words says is not said twice.
+    // A pull that the state line already shows is not repeated.
     let pulls: Vec<Item> = pulls.filter(|pull| !said.starts_with(pull)).map(Item::Words).collect();
     if !pulls.is_empty() {
         items.push(Item::Separator);
@@ -93,7 +93,7 @@ pub(crate) fn icon(snapshot: &OwnerSnapshot) -> Icon {
     }
 }
 
-/// The state in words, in one line.
+/// The state as one line of text.
 pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
     match &snapshot.service {
         ServiceView::Starting => return "Starting".into(),
@@ -121,7 +121,7 @@ pub(crate) fn words(snapshot: &OwnerSnapshot) -> String {
     }
 }
 
-/// What keeps a run from starting, other than those before it. The window's header says the same.
+/// What a run waits for, other than the runs before it. The window's header says the same.
 fn waits_for(run: &LiveRunView) -> Option<String> {
     let title = run.language.recipe().title;
     match run.waiting? {

@@ -1,4 +1,4 @@
-//! Which picture the tray shows: one for each state, drawn for panels that are dark and panels that are light.
+//! The tray's pictures: one for each state, drawn for dark and for light panels.
 
 use std::io::Cursor;
 
@@ -18,7 +18,7 @@ macro_rules! picture {
     };
 }
 
-/// Eight bits each of red, green, blue and opacity, line by line.
+/// An RGBA picture, 8 bits a channel, line by line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pixels {
     pub(crate) width: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Pixels {
     pub(crate) rgba: Vec<u8>,
 }
 
-/// For the panel that is here.
+/// The picture for this desktop's panel.
 pub(crate) fn pixels(icon: Icon) -> Result<Pixels, png::DecodingError> {
     decoded(picture(icon, tone()))
 }
@@ -53,7 +53,8 @@ fn picture(icon: Icon, tone: Tone) -> &'static [u8] {
     }
 }
 
-/// macOS colours a template by itself, from the one that is black. The taskbar of Windows is dark unless it was changed.
+/// The tone of this desktop's panel. macOS colours a template itself, from the black one. The taskbar of Windows is
+/// dark by default.
 fn tone() -> Tone {
     if cfg!(target_os = "macos") {
         return Tone::Light;
@@ -66,7 +67,7 @@ fn tone() -> Tone {
     of_desktop(&desktop, &theme)
 }
 
-/// GNOME's panel is dark whatever the theme. Other desktops' panels follow their theme, whose name says what it is.
+/// GNOME's panel is always dark. The panels of other desktops follow their theme, whose name tells its tone.
 fn of_desktop(desktop: &str, theme: &str) -> Tone {
     let light = desktop.split(':').any(|name| matches!(name, "KDE" | "XFCE" | "LXQt" | "MATE"))
         && !theme.to_lowercase().contains("dark");
@@ -92,7 +93,7 @@ mod tests {
             for tone in [Tone::Dark, Tone::Light] {
                 let Pixels { width, height, rgba } = decoded(picture(icon, tone)).unwrap();
                 assert_eq!((width, rgba.len()), (height, 4 * width as usize * height as usize));
-                // Not a square: a shape with something around it.
+                // The picture is a shape with a transparent surrounding.
                 assert!(rgba.chunks(4).any(|pixel| pixel[3] == 0) && rgba.chunks(4).any(|pixel| pixel[3] > 200));
                 assert!(seen.insert(rgba));
             }

@@ -1,4 +1,4 @@
-//! Keeps the owner's picture up to date: made anew after a change, at most every 50 ms, and never while nothing happens.
+//! Keeps the app's snapshot up to date: rebuilt after a change, at most every 50 ms.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::fetched::Fetched;
 use crate::link::VERSION;
 use crate::speed::Speeds;
 
-/// A window draws no more often than it must.
+/// Debounce interval of snapshots, so that the window does not redraw needlessly.
 pub(crate) const COALESCE: Duration = Duration::from_millis(50);
 
 pub(crate) async fn keep(app: Arc<App>, here: Arc<Here>, first_start: bool, over: CancellationToken) {
     let mut snapshots = here.supervisor.watch();
     let mut asides = here.history.set_asides();
-    // The one at the start is among the notices already.
+    // A file set aside at the start is among the notices already.
     asides.borrow_and_update();
     let mut troubles = here.history.troubles();
     let mut turned_on = app.desk.unseen();

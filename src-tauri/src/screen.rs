@@ -1,5 +1,5 @@
-//! The screen that the app was started on. It draws nothing there itself, but it ends when the screen does, as a program with a window
-//! would: nobody who has logged out leaves agents behind that run code, and the next login finds no app of the last one.
+//! Watches the display that the app was started on. The app draws nothing there, but quits when the display goes, as a
+//! program with a window would. So after a logout no code runs for agents, and the next login finds no old app.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use x11rb::rust_connection::RustConnection;
 
 use crate::app::App;
 
-/// A connection to it.
+/// A connection to the display.
 #[derive(Debug)]
 pub(crate) enum Screen {
     Wayland(UnixStream),
     X11(Box<RustConnection>),
 }
 
-/// What the environment says of it.
+/// The display's names in the environment.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     pub(crate) wayland: Option<OsString>,
@@ -38,7 +38,11 @@ impl Named {
 }
 
 impl Screen {
-    /// An error is a sentence for whoever started the app. Where both kinds are named, X11 is only a guest of Wayland's.
+    /// Connects to Wayland, or else to X11: if both are named, X11 runs inside Wayland.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the user who started the app.
     pub(crate) async fn connect(named: Named) -> Result<Self, String> {
         if let Some(name) = named.wayland {
             let path: PathBuf = named.runtime_folder.iter().map(PathBuf::from).chain([name.into()]).collect();
@@ -64,17 +68,17 @@ impl Screen {
         }
     }
 
-    /// Returns when it is gone.
+    /// Resolves when the connection ends.
     async fn gone(self) {
         match self {
             Self::Wayland(mut stream) => {
-                // Nothing was asked for, so what comes is of no meaning.
+                // The app requested nothing, so events have no meaning and are dropped.
                 let mut ignored = [0; 256];
                 while stream.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
             }
             Self::X11(connection) => {
                 let (end, ended) = oneshot::channel::<()>();
-                // On a thread of its own, which lives as long as the screen or the app.
+                // A separate thread, because this blocks. It lives as long as the display or the app.
                 let watching = thread::Builder::new().name("screen".into()).spawn(move || {
                     while connection.wait_for_event().is_ok() {}
                     drop(end);
@@ -89,7 +93,7 @@ impl Screen {
     }
 }
 
-/// Quits when the screen is gone.
+/// Quits the app when the display is gone.
 pub(crate) async fn watch(app: Arc<App>, screen: Screen) {
     tokio::select! {
         () = screen.gone() => {
@@ -122,7 +126,7 @@ mod tests {
         let screen = Screen::connect(named).await.unwrap();
         let (mut seen_from_there, _) = compositor.accept().await?;
         let mut gone = std::pin::pin!(screen.gone());
-        // What it says meanwhile changes nothing.
+        // Events in between have no effect.
         seen_from_there.write_all(b"an event").await?;
         assert!(timeout(Duration::from_millis(50), &mut gone).await.is_err());
         drop(seen_from_there);

@@ -1,4 +1,4 @@
-//! A session that ends sends a signal: the same as Quit.
+//! Quits on the signals that end a session or a terminal, like Quit in the tray.
 
 use std::io;
 use std::sync::Arc;

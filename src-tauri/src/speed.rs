@@ -1,4 +1,4 @@
-//! How fast images come in: what was downloaded over the last moments, as one steady figure.
+//! The download speed of pulls, smoothed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use sandtray_core::event::{ImageState, ImageStatus};
 use sandtray_core::language::Language;
 
-/// A figure over less than this jumps about.
+/// Shortest time that a speed is measured over; a shorter one gives unsteady figures.
 const WINDOW: Duration = Duration::from_millis(500);
-/// How much a new figure counts against the one before.
+/// Weight of a new measurement in the moving average.
 const WEIGHT: f64 = 0.4;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Speeds {
             let before = speed.per_second.unwrap_or(latest);
             *speed = Speed { since: now, bytes, per_second: Some(before + WEIGHT * (latest - before)) };
         }
-        // All of it is here: it unpacks.
+        // Everything is downloaded and being unpacked, so there is no speed.
         speed.per_second.filter(|_| figure.total_bytes == 0 || bytes < figure.total_bytes)
     }
 }

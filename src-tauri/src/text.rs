@@ -1,9 +1,9 @@
-//! Other people's words on the owner's desktop: a client may call itself anything.
+//! Makes untrusted names safe to show on the owner's desktop: a client may call itself anything.
 
 use sandtray_core::protocol::own_name::OWN_NAME;
 use sandtray_core::text::is_hidden;
 
-/// One line of at most so many characters, without anything that moves, hides or reverses what stands beside it.
+/// One line of at most `most` characters, without characters that move, hide or reverse the text beside them.
 pub fn plain(text: &str, most: usize) -> String {
     let shown: Vec<char> =
         text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|c| !is_hidden(*c)).collect();
@@ -13,8 +13,8 @@ pub fn plain(text: &str, most: usize) -> String {
     }
 }
 
-/// A client as it calls itself, with its program by the kernel's word: a name is only claimed. The owner's own window, whose name no
-/// client may have, stands alone.
+/// A client's name with its program from the kernel, because the name is only claimed. The owner's own window, whose
+/// name no client may have, is shown without a program.
 pub fn by(client: &str, program: Option<&str>, most: usize) -> String {
     let name = plain(client, most);
     match program.map(|program| plain(program, most)) {

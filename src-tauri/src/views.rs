@@ -1,11 +1,11 @@
-//! What goes on for the open window's sake: its subscription and the runs it watches. All of it ends with the window.
+//! The tasks of the open window: its subscription and the runs it watches. They all end with the window.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Runs watched at the same time: as many as may run.
+/// Most runs watched at a time: as many as may run.
 const MAX_WATCHED: usize = 64;
 
 #[derive(Debug, Default)]
@@ -13,18 +13,18 @@ pub(crate) struct Views(Mutex<View>);
 
 #[derive(Debug, Default)]
 struct View {
-    /// Of the window, or of its page: a reload subscribes anew.
+    /// Cancelled when the window closes or its page reloads; the new page subscribes anew.
     page: CancellationToken,
     watched: BTreeMap<WatchId, CancellationToken>,
     last: WatchId,
 }
 
-/// One watch of one run. Numbers are not given twice, so the end of one watch never ends another of the same run, in whatever
-/// order the page's calls arrive.
+/// The id of one watch of a run. Ids are not reused, so ending one watch never ends another, in whatever order the
+/// page's calls arrive.
 pub(crate) type WatchId = u32;
 
 impl Views {
-    /// A new page: whatever an earlier one began ends.
+    /// Starts a page's subscription and ends everything that an earlier page started.
     pub(crate) fn begin(&self) -> CancellationToken {
         let mut view = self.view();
         view.page.cancel();
@@ -36,7 +36,7 @@ impl Views {
         self.view().page.cancel();
     }
 
-    /// `None` where too many are watched.
+    /// Starts a watch. `None` if there are too many.
     pub(crate) fn watch(&self) -> Option<(WatchId, CancellationToken)> {
         let mut view = self.view();
         view.watched.retain(|_, watch| !watch.is_cancelled());
@@ -93,7 +93,7 @@ mod tests {
         let views = Views::default();
         let watches: Vec<_> = (0..MAX_WATCHED).map(|_| views.watch().unwrap()).collect();
         assert!(views.watch().is_none());
-        // One that ended by itself, and one that was let go.
+        // One watch that ended by itself, and one that was cancelled.
         watches[0].1.cancel();
         assert!(views.watch().is_some() && views.watch().is_none());
         views.unwatch(watches[1].0);

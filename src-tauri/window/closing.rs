@@ -1,4 +1,4 @@
-//! Closing the window, where its owner is to be told first what that means: the app says when. It is asked, and not waited for long.
+//! Closes the window. If the owner must first be told what that means, the app decides; the wait for it is bounded.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use tracing::{error, warn};
 use crate::LABEL;
 use crate::page::Page;
 
-/// An app that does not answer by then does not keep the window open.
+/// Timeout for the app's answer. Then the window closes.
 const ANSWERED: Duration = Duration::from_secs(2);
 
 pub(crate) struct Closing {
-    /// The app wants to be asked.
+    /// Whether the app wants to be asked before the window closes.
     asks: bool,
-    /// It was asked and has not answered.
+    /// The app was asked and has not answered.
     waits: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Closing {
         Arc::new(Self { asks, waits: AtomicBool::new(false) })
     }
 
-    /// Its button was pressed, or the desktop closes it.
+    /// Handles a close request from the window's button or the desktop.
     pub(crate) fn requested(self: &Arc<Self>, app: &AppHandle, page: &Page, close: &CloseRequestApi) {
         if !self.asks {
             return;
@@ -60,7 +60,7 @@ impl Closing {
         self.waits.store(false, Ordering::Relaxed);
     }
 
-    /// On the main thread, in turn with whatever else happens to the window.
+    /// Closes the window on the main thread, in order with its other events.
     pub(crate) fn close(&self, app: &AppHandle) {
         self.answered();
         let here = app.clone();

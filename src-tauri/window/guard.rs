@@ -1,12 +1,11 @@
-//! Keeps the page where it is. A link that is dropped on the window, an address that a script sets, a window that it
-//! opens and a download are all refused here.
+//! Keeps the page where it is. Refuses navigation by dropped links and scripts, new windows, and downloads.
 
 use tauri::Url;
 use tauri::webview::NewWindowResponse;
 use tauri::{Manager, WebviewWindowBuilder, Wry};
 use tracing::warn;
 
-/// The addresses of tauri's own pages: `tauri://localhost`, and on Windows `http://tauri.localhost`.
+/// The scheme of tauri's own pages: `tauri://localhost`, and on Windows `http://tauri.localhost`.
 const SCHEME: &str = "tauri";
 const HOST: &str = "localhost";
 const HOST_ON_WINDOWS: &str = "tauri.localhost";

@@ -1,4 +1,4 @@
-//! Lines to and from the app, each on a thread of its own: the main thread draws.
+//! The pipes from and to the app, each on its own thread, because the main thread draws.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -7,9 +7,9 @@ use std::thread;
 use sandtray_app::link::{FromWindow, MAX_ASKED, MAX_LINE, ToWindow};
 use tracing::error;
 
-/// Room for every question and for what is no question.
+/// Capacity of the channel to the app: all requests, and as many other messages.
 const WAITING: usize = 2 * MAX_ASKED;
-/// A line longer than this takes its memory with it.
+/// A read buffer larger than this many bytes is shrunk after its line.
 const KEPT: usize = 256 << 10;
 
 pub(crate) struct Incoming {
@@ -22,7 +22,7 @@ impl Incoming {
         Self { reader: BufReader::new(Box::new(input)), line: Vec::new() }
     }
 
-    /// `None` once the app has no more to say.
+    /// The next message. `None` at end-of-file.
     pub(crate) fn next(&mut self) -> io::Result<Option<ToWindow>> {
         self.line.clear();
         self.line.shrink_to(KEPT);
@@ -37,7 +37,7 @@ impl Incoming {
     }
 }
 
-/// What is put in is written. Ends with its last sender, or with the app.
+/// Starts a writer thread and returns the sender for it. The thread ends with the last sender, or when a write fails.
 pub(crate) fn outgoing(output: impl Write + Send + 'static) -> io::Result<SyncSender<FromWindow>> {
     let (say, said) = sync_channel(WAITING);
     thread::Builder::new().name("line-out".into()).spawn(move || {

@@ -1,9 +1,10 @@
-//! Sandtray's window: a program of its own, which the app starts when the window is opened and which ends when it is closed.
+//! Sandtray's window: a separate program, which the app starts to open the window and which ends when it is closed.
 //!
-//! It shows the page and passes on what the page asks; the answers are the app's. It holds no state beside what the page waits for.
-//! On its own it does nothing: see `sandtray_app::link` for what the two say to each other.
+//! It shows the page, forwards the page's requests to the app, and returns the answers. Its only state is the requests
+//! and channels of the page. It does nothing when started by hand. See `sandtray_app::link` for the messages between
+//! the two.
 
-// No console window beside it on Windows.
+// Opens no console window on Windows.
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
 mod closing;
@@ -38,9 +39,9 @@ use page::Page;
 use sandtray_app::link::{FromWindow, OTHER_VERSION, ToWindow, VERSION};
 
 const LABEL: &str = "main";
-/// The event by which the tray sends the page somewhere.
+/// The event that sends the page where the tray wants it.
 const NAVIGATE: &str = "navigate";
-/// The event by which the page is to say what closing means.
+/// The event that tells the page to explain what closing means.
 const LEAVING: &str = "leaving";
 const AT_LATEST: Duration = Duration::from_secs(3);
 const ENDING: Duration = Duration::from_secs(3);
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
 }
 
 enum Begun {
-    /// The app is there, and wants it shown.
+    /// The app has sent `Show`.
     Here(Box<Here>),
     OtherVersion(String),
 }
@@ -140,14 +141,15 @@ fn make(app: &App, theme: Theme, page: &Arc<Page>, closing: &Arc<Closing>) -> ta
     Ok(())
 }
 
-/// With its page in it. One that is shown before has a blank page, and WebKit may stop for half a second to have that one drawn.
+/// Shows the window once its page has loaded. If shown earlier it has a blank page, which WebKit may take half a second
+/// to draw.
 fn show(window: &WebviewWindow) {
     if let Err(failure) = window.show() {
         error!(%failure, "the window could not be shown");
     }
 }
 
-/// A page that does not come is better seen than not.
+/// Shows the window after a timeout, even if the page has not loaded.
 fn show_at_latest(window: &WebviewWindow) -> io::Result<()> {
     let window = window.clone();
     thread::Builder::new().name("at-latest".into()).spawn(move || {
@@ -160,7 +162,7 @@ fn show_at_latest(window: &WebviewWindow) -> io::Result<()> {
     Ok(())
 }
 
-/// Until the app has gone, or wants the window gone.
+/// Handles the app's messages until end-of-file or an error, and then ends the process.
 fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>, closing: &Closing) {
     let code = match hear_all(app, &mut incoming, page, closing) {
         Ok(()) => 0,
@@ -170,7 +172,7 @@ fn listen(app: &AppHandle, mut incoming: Incoming, page: &Arc<Page>, closing: &C
         }
     };
     app.exit(code);
-    // A main thread that hangs does not hear of it.
+    // Ends the process anyway if the main thread hangs.
     thread::sleep(ENDING);
     std::process::exit(code);
 }
@@ -199,7 +201,7 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>, closing: &Closing)
             closing.answered();
             tauri::Emitter::emit_to(app, LABEL, LEAVING, ())?;
         }
-        // The first one alone has a meaning.
+        // Only the first message may be `Show`, so another has no effect.
         ToWindow::Show { .. } => {}
         ToWindow::Front { leave } => come_forward(app, page, leave)?,
         ToWindow::Theme(theme) => {
@@ -211,7 +213,8 @@ fn hear(app: &AppHandle, message: ToWindow, page: &Arc<Page>, closing: &Closing)
     Ok(())
 }
 
-/// On the main thread, where windows close: one that is closing is gone there, and does not say that it came.
+/// Brings the window to the front, on the main thread, where windows close. A window that has just closed is gone by
+/// then and sends no `InFront`.
 fn come_forward(app: &AppHandle, page: &Arc<Page>, leave: Option<String>) -> tauri::Result<()> {
     let (here, page) = (app.clone(), Arc::clone(page));
     app.run_on_main_thread(move || {
@@ -224,7 +227,7 @@ fn come_forward(app: &AppHandle, page: &Arc<Page>, leave: Option<String>) -> tau
     })
 }
 
-/// Desktops keep a window behind that comes forward without their leave.
+/// Presents the window with its activation token. Without one, desktops may keep it behind others.
 #[cfg(target_os = "linux")]
 fn present(window: &WebviewWindow, leave: Option<&str>) -> tauri::Result<()> {
     use gtk::prelude::GtkWindowExt;

@@ -1,6 +1,6 @@
-//! Keeps what is told at the page's pace. Tauri takes a message for the page without waiting and keeps it until the page has it; a
-//! program that prints fast would fill the memory behind a page that is busy. Whoever waits here reads no more of the app's line,
-//! and so the app waits as well, and leaves out what it need not tell.
+//! Backpressure from the page. Tauri accepts messages for the page without waiting and buffers them, so a program that
+//! prints fast would fill the memory while the page is busy. While this waits, no messages are read from the app. So
+//! the app waits too, and drops output that it may drop.
 
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -10,19 +10,23 @@ use tauri::{AppHandle, Manager};
 
 use crate::LABEL;
 
-/// Bytes that the page may be behind.
+/// Most bytes that the page may be behind.
 const BEHIND: usize = 4 << 20;
-/// A page that does nothing for so long does nothing any more.
+/// Timeout for the page. Then it counts as hung.
 const STUCK: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 pub(crate) struct Pace {
-    /// Since the page was last known to have everything.
+    /// Bytes sent since the page was last known to have caught up.
     told: usize,
 }
 
 impl Pace {
-    /// Returns when the page is close enough behind.
+    /// Counts bytes sent. Waits for the page if it is too far behind.
+    ///
+    /// # Errors
+    ///
+    /// If the page does not catch up in time.
     pub(crate) fn told(&mut self, app: &AppHandle, bytes: usize) -> io::Result<()> {
         self.told += bytes;
         if self.told < BEHIND {
@@ -30,7 +34,7 @@ impl Pace {
         }
         self.told = 0;
         let Some(window) = app.get_webview_window(LABEL) else { return Ok(()) };
-        // The page does one thing after the other: when it does this, it has done all that it was told before.
+        // The page handles messages in order: once it evaluates this, it has handled all earlier ones.
         let (done, doing) = sync_channel(1);
         let told = move |_| {
             let _nobody_waits = done.try_send(());
@@ -40,7 +44,7 @@ impl Pace {
             Err(RecvTimeoutError::Timeout) => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "the page does nothing any more"))
             }
-            // A page that goes away meanwhile keeps nothing either.
+            // A page that is gone buffers nothing.
             Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
         }
     }

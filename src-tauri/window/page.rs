@@ -1,4 +1,4 @@
-//! What the page has asked and not been answered, and its channels.
+//! The page's unanswered requests and its channels.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,9 +21,9 @@ use tracing::{debug, warn};
 use crate::places::Places;
 use crate::{save, save_all};
 
-/// More than the page may watch at a time.
+/// More channels than the page may have watches.
 const MAX_CHANNELS: usize = 256;
-/// What the page calls first; whatever an earlier page had is over.
+/// The first request of a page. It ends the channels of an earlier page.
 const SUBSCRIBE: &str = "subscribe";
 const CHANNEL: &str = "channel";
 
@@ -37,14 +37,14 @@ pub(crate) struct Page {
 
 struct Waiting {
     resolver: InvokeResolver<Wry>,
-    /// The owner wants what is answered saved.
+    /// Whether the answer is to be saved as files.
     save: Option<Save>,
-    /// What the page opened for this question: of no use where it is refused.
+    /// The channel that the page opened for this request. It is closed if the request is refused.
     channel: Option<ChannelId>,
 }
 
 enum Save {
-    /// By the name that its program gave it.
+    /// One file, by the name that its program gave it.
     One(String),
     All,
 }
@@ -66,7 +66,8 @@ impl Page {
         }
     }
 
-    /// What came this far is one of the page's permissions. Always true: it is answered here.
+    /// Handles a command of the page. Tauri has checked the page's permission for it. Always true, because each command
+    /// is answered here.
     pub(crate) fn ask(&self, invoke: Invoke<Wry>) -> bool {
         let Invoke { message, resolver, .. } = invoke;
         let InvokeBody::Json(arguments) = message.payload() else {
@@ -173,7 +174,7 @@ impl Page {
     pub(crate) fn tell(&self, channel: &ChannelId, message: Box<RawValue>) -> tauri::Result<()> {
         match lock(&self.channels).entry(channel.clone()) {
             Entry::Occupied(open) => open.get().send(json(message)),
-            // Of a page that has gone.
+            // A channel of an earlier page.
             Entry::Vacant(_) => Ok(()),
         }
     }

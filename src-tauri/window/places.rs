@@ -1,4 +1,4 @@
-//! Folders in which something was saved, for the owner to open. The page knows them by number alone: it can open none but these.
+//! The folders in which files were saved, for the owner to open. The page names them by number, so it opens no others.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use sandtray_app::dto::error::CommandError;
 use tauri::AppHandle;
 use tauri::ipc::InvokeResolver;
 
-/// As many as anyone comes back to; the page shows three messages at most.
+/// Folders remembered. The page shows three messages at most.
 const MOST: usize = 16;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Kept {
 }
 
 impl Places {
-    /// The folder's number; none where no program can be asked to show it.
+    /// Remembers a folder and returns its number. None if this system cannot show folders.
     pub(crate) fn keep(&self, folder: &Path) -> Option<u32> {
         if !CAN_OPEN {
             return None;
@@ -45,7 +45,7 @@ impl Places {
         let Some(folder) = number.and_then(|number| self.folder(number)) else {
             return resolver.reject(not_opened("it is not known any more"));
         };
-        // The desktop's library may be called on the main thread alone.
+        // GTK may only be called on the main thread.
         let shown = app.run_on_main_thread(move || match show(&folder) {
             Ok(()) => resolver.resolve(()),
             Err(why) => resolver.reject(not_opened(&why)),
@@ -63,7 +63,7 @@ fn not_opened(why: &str) -> CommandError {
 #[cfg(target_os = "linux")]
 const CAN_OPEN: bool = true;
 
-/// In the program that the owner's desktop has for folders.
+/// Shows a folder in the desktop's file manager.
 #[cfg(target_os = "linux")]
 fn show(folder: &Path) -> Result<(), String> {
     let no_program = |_| "no program for folders was found".to_owned();

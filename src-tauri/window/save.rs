@@ -1,4 +1,4 @@
-//! Saving a file that came back from a run: where to, the owner says in the system's own dialog.
+//! Saves a file that came back from a run, at the place that the owner chooses in the system's dialog.
 
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -18,14 +18,14 @@ use tauri_plugin_dialog::DialogExt;
 use crate::LABEL;
 use crate::places::Places;
 
-/// Most bytes of a suggested name. No folder takes more than 255, and a letter is up to four.
+/// Most characters of a suggested name. File systems allow 255 bytes, and a character takes up to four.
 const NAME_CHARS: usize = 60;
-/// The name if nothing of it is left.
+/// The suggestion if no character of the name is left.
 const NAMELESS: &str = "file";
 /// Files with these names are devices on Windows, whatever their extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
-/// Asks where, and writes it there; the page hears whether the owner thought better of it.
+/// Asks for a place and writes the file there. The page is told if the owner cancels.
 pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, places: Arc<Places>, resolver: InvokeResolver<Wry>) {
     let bytes = match bytes(file) {
         Ok(bytes) => bytes,
@@ -47,7 +47,7 @@ pub(crate) fn ask(app: &AppHandle, file: &RawValue, name: &str, places: Arc<Plac
     });
 }
 
-/// What was saved, or nothing where the owner thought better of it.
+/// Tells the page what was saved, or nothing if the owner cancelled.
 pub(crate) fn answer(saved: Result<Option<Saved>, CommandError>, resolver: InvokeResolver<Wry>) {
     match saved {
         Ok(saved) => resolver.resolve(saved),
@@ -65,8 +65,8 @@ fn bytes(file: &RawValue) -> Result<Vec<u8>, CommandError> {
     STANDARD.decode(base64).map_err(|_| broken())
 }
 
-/// A name for the dialog, made from the one that a program chose. It is its last part, limited to visible characters,
-/// without anything that hides a file, is an option to other programs, or has a meaning on another system.
+/// A safe name for the dialog, made from the one that a program chose: its last part, limited to visible characters,
+/// and without anything that hides a file, looks like an option to other programs, or has a meaning on another system.
 pub(crate) fn suggestion(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let (stem, ending) = match last.rsplit_once('.') {
@@ -90,17 +90,21 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&stem.as_str()) || port("COM") || port("LPT")
 }
 
-/// Writes the file whole or not at all: first beside its place, then into it. An existing link is replaced, and not
-/// followed.
+/// Writes the file whole or not at all: to a temporary file, then by a rename. A link is replaced, not followed.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     beside(path, bytes, true).map_err(|failure| not_saved(&plainly(&failure)))
 }
 
-/// `replace`: what is there already goes. Otherwise it stays, and nothing is written.
+/// Writes a temporary file and renames it to `path`. With `replace` an existing file is replaced, otherwise it stays
+/// and this fails.
+///
+/// # Errors
+///
+/// Those of the system, and `AlreadyExists`.
 pub(crate) fn beside(path: &Path, bytes: &[u8], replace: bool) -> io::Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut draft = tempfile::Builder::new();
-    // With the rights of any file that the owner makes: the owner's umask decides what others may do.
+    // The mode of any new file of the owner's, subject to the umask. Temporary files are private by default.
     #[cfg(unix)]
     let file_mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     #[cfg(unix)]
@@ -116,7 +120,7 @@ fn not_saved(why: &str) -> CommandError {
     CommandError::new("not_saved", format!("The file was not saved: {why}."))
 }
 
-/// Why the disk refused, for a person who does not know the system's own words.
+/// An error of the file system in plain words.
 #[expect(clippy::wildcard_enum_match_arm, reason = "systems have some 40 kinds of failure; few of them come up here")]
 pub(crate) fn plainly(failure: &io::Error) -> String {
     match failure.kind() {
@@ -131,7 +135,7 @@ pub(crate) fn plainly(failure: &io::Error) -> String {
         ErrorKind::NotADirectory => "a file is in the place of its folder".into(),
         ErrorKind::InvalidFilename => "that folder takes no such name".into(),
         _ => {
-            // The sentence, without the number that the system has for it.
+            // The system's sentence without its error number.
             let said = failure.to_string();
             said.split(" (os error").next().unwrap_or_default().to_owned()
         }

@@ -1,4 +1,4 @@
-//! Saving all files of a run: the owner chooses a folder, and is asked before anything in it is replaced.
+//! Saves all files of a run in a folder that the owner chooses. Asks before it replaces anything there.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,24 +21,24 @@ use crate::LABEL;
 use crate::places::Places;
 use crate::save::{answer, beside, plainly, saved, suggestion};
 
-/// Names that a question lists.
+/// Most names that the question lists.
 const LISTED: usize = 5;
 
-/// One file, and where it goes: a path within the chosen folder, of names that `save` would suggest.
+/// A file and its path within the chosen folder. Each part of the path is a name that `save` would suggest.
 #[derive(Debug, PartialEq, Eq)]
 struct Draft {
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
-/// What is at a path of the drafts.
+/// The kind of a path in the drafts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Folder,
     File,
 }
 
-/// Asks where, asks again where something is there already, and writes.
+/// Asks for the folder, asks again if files exist there, and writes.
 pub(crate) fn ask(app: &AppHandle, files: &RawValue, places: Arc<Places>, resolver: InvokeResolver<Wry>) {
     let drafts = match drafts(files) {
         Ok(drafts) if drafts.is_empty() => return answer(Ok(None), resolver),
@@ -95,8 +95,9 @@ fn drafts(files: &RawValue) -> Result<Vec<Draft>, CommandError> {
     files.into_iter().map(draft).collect()
 }
 
-/// Folders stay folders. Two names of a program may become one harmless name, or differ by their case alone, which some disks do
-/// not tell apart: then the second gets a number. So does a file that would be in the place of a folder, or the other way round.
+/// The path of a file, in the same folders. Two names of a program may become the same safe name, or differ only in
+/// case, which some disks ignore: then the second gets a number. So does a file with the name of a folder, and a folder
+/// with the name of a file.
 fn path(name: &str, taken: &mut HashMap<String, Kind>) -> PathBuf {
     let mut parts: Vec<String> = name.split('/').map(suggestion).collect();
     let last = parts.pop().unwrap_or_default();
@@ -142,7 +143,8 @@ fn write(folder: &Path, drafts: &[Draft], replace: bool, places: &Places) -> Res
     Ok(saved(folder, first, drafts.len(), places))
 }
 
-/// Makes the folders in between. One that is a link leads out of the chosen folder, and is not followed.
+/// Writes a file and the folders above it. A folder that is a link is not followed, because it leads out of the chosen
+/// folder.
 fn place(folder: &Path, path: &Path, bytes: &[u8], replace: bool) -> io::Result<()> {
     let mut at = folder.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -157,7 +159,7 @@ fn place(folder: &Path, path: &Path, bytes: &[u8], replace: bool) -> io::Result<
     beside(&folder.join(path), bytes, replace)
 }
 
-/// A link counts, wherever it leads.
+/// Whether the path exists. A link counts, whatever its target.
 fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }

@@ -1,4 +1,4 @@
-//! A thin client of the service's socket: requests out, replies and notifications in.
+//! A thin client of the service's socket: sends requests, receives replies and notifications.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) enum Message {
 }
 
 impl Client {
-    /// Connects and says who it is, as the owner will see it.
+    /// Connects, and gives the name that the owner will see.
     pub(crate) async fn connect(path: &Path, name: &str) -> Result<Self, Failure> {
         let stream = ipc::connect(path).await.map_err(|error| refused(path, &error))?;
         let (reader, writer) = tokio::io::split(stream);
@@ -37,7 +37,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Asks, and waits for the answer. Only where no run of this client is under way.
+    /// Sends a request and waits for its reply. Other messages are dropped, so use it only while no run is in progress.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let asked = self.send(method, params).await?;
         loop {
@@ -48,7 +48,7 @@ impl Client {
         }
     }
 
-    /// Asks without waiting; gives the request's id.
+    /// Sends a request without waiting, and returns its id.
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> Result<u64, Failure> {
         self.last_id += 1;
         let mut line = json!({ "jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params }).to_string();
@@ -61,7 +61,7 @@ impl Client {
         Ok(self.last_id)
     }
 
-    /// Cancel-safe.
+    /// The next message. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Message, Failure> {
         let line = match self.frames.next().await {
             Ok(Some(Frame::Line(line))) => line,
@@ -78,7 +78,7 @@ impl Client {
         match (message["id"].as_u64(), message["error"].is_null()) {
             (Some(id), true) => Ok(Message::Reply { id, result: Ok(message["result"].take()) }),
             (Some(id), false) => Ok(Message::Reply { id, result: Err(message["error"].take()) }),
-            // An answer to nothing in particular: too many connections, or a line that could not be read.
+            // An error without an id: too many connections, or a line that the service could not read.
             (None, false) => Err(Failure::of_service(message["error"].take())),
             (None, true) => Err(not_sandtray()),
         }

@@ -1,4 +1,4 @@
-//! What went wrong and what to do about it: one sentence each, on stderr, and the exit code of Sandtray's own failing.
+//! Errors of the command line: a sentence and a next step on stderr, and the exit code.
 
 use std::process::ExitCode;
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::terminal::{self, plain};
 
-/// As Docker has it: not a code that a program is likely to end with.
+/// Sandtray failed. Docker uses the same code; programs rarely do.
 pub(crate) const FAILURE: u8 = 125;
-/// The program ran and was cut off. Docker and shells use it for what could not be run.
+/// The program ran and was cut off. Docker and shells use it for a command that cannot be run.
 pub(crate) const CUT_OFF: u8 = 126;
 /// 128 + SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -21,7 +21,7 @@ pub(crate) struct Failure {
     pub(crate) hint: Option<String>,
     /// The service's own error, for `--json`.
     error: Option<Value>,
-    /// Nobody is there to be told.
+    /// Reports nothing, because the reader is gone.
     silent: bool,
     code: u8,
 }
@@ -35,7 +35,7 @@ impl Failure {
         Self { hint: Some(hint.into()), ..Self::new(message) }
     }
 
-    /// The `error` of a JSON-RPC answer.
+    /// From the `error` of a JSON-RPC reply.
     pub(crate) fn of_service(error: Value) -> Self {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Self {
@@ -46,12 +46,12 @@ impl Failure {
         }
     }
 
-    /// Ends without a word.
+    /// Exits without a message.
     pub(crate) fn silent(code: u8) -> Self {
         Self { silent: true, code, ..Self::new("") }
     }
 
-    /// A write to stdout that failed: a reader that went away needs no telling.
+    /// From a failed write to stdout. If the reader is gone there is no message.
     pub(crate) fn of_output(error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Self::silent(READER_GONE);
@@ -81,7 +81,7 @@ impl Failure {
     }
 }
 
-/// Whether the program ran: then the error has its output so far.
+/// Whether the program ran. Then the error's data has its output so far.
 pub(crate) fn is_cut_off(error: &Value) -> bool {
     error["data"]["code"] == "run_interrupted"
 }

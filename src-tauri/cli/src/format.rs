@@ -1,6 +1,6 @@
-//! Figures for people.
+//! Formats figures for people.
 
-/// "512 B", "84 KB", "1.5 MB". A KB is 1024 bytes and an MB 1024 of those: as limits are counted, and as the window counts.
+/// "512 B", "84 KB", "1.5 MB". A KB is 1024 bytes and an MB 1024 KB, as in the limits and in the window.
 pub(crate) fn bytes(count: u64) -> String {
     const STEP: f64 = 1024.0;
     if (count as f64) < STEP {
@@ -45,7 +45,7 @@ pub(crate) fn count(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Columns as wide as they need to be; the last is not padded.
+/// Aligns columns to their widest cell. The last is not padded.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

@@ -1,4 +1,4 @@
-//! `sandtray history`: past runs, newest first; and one of them.
+//! `sandtray history`: past runs, newest first, or one of them.
 
 mod show;
 
@@ -77,12 +77,12 @@ fn row(run: &Value, now: u64) -> Vec<String> {
     ]
 }
 
-/// A name is only claimed; the program is the kernel's word.
+/// The client's name with its program, because the name is only claimed and the program is from the kernel.
 fn client(name: String, program: String) -> String {
     if program.is_empty() || program == name { name } else { format!("{name} ({program})") }
 }
 
-/// With who ended it, where the status alone does not say.
+/// The status, with what ended the run if the status alone does not say.
 fn status(run: &Value) -> String {
     let status = plain(run["status"].as_str().unwrap_or_default());
     match run["ended_by"].as_str() {

@@ -1,4 +1,4 @@
-//! `sandtray`: the command line of the owner. It reads what was asked and prints what came; the work is in the service.
+//! `sandtray`: the owner's command line. It parses arguments and prints results; the service does the work.
 
 mod client;
 mod failure;
@@ -31,7 +31,7 @@ Exit codes:
   130    of `run`: interrupted with Ctrl-C
   141    of `run`: whoever read its output went away";
 
-/// Blocking reads of stdin do not keep a finished program from ending.
+/// Timeout at the end, because a blocking read of stdin may still be in progress.
 const GOODBYE: Duration = Duration::from_millis(100);
 
 #[derive(Parser)]
@@ -66,9 +66,9 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // What is printed here and cannot be is lost; there is nowhere else to say so.
+            // If printing fails there is no other place to report it.
             let _ = error.print();
-            // Not clap's 2: that could be a program's own.
+            // Not clap's 2, which could be a program's own exit code.
             return if error.use_stderr() { ExitCode::from(FAILURE) } else { ExitCode::SUCCESS };
         }
     };
@@ -93,7 +93,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The bytes of `docs/schema.json`.
+/// Prints the bytes of `docs/schema.json`.
 fn schema() -> Result<ExitCode, Failure> {
     let text = serde_json::to_string_pretty(&schema::document()).map_err(|error| Failure::new(error.to_string()))?;
     writeln!(std::io::stdout(), "{text}").map_err(|error| Failure::of_output(&error))?;
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    /// As a shell takes a line apart that has no other quotes than single ones.
+    /// Splits a line as a shell does that knows single quotes only.
     fn words(line: &str) -> Vec<&str> {
         let pieces = line.split('\'').enumerate();
         pieces

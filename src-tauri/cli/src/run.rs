@@ -1,4 +1,4 @@
-//! `sandtray run`: one program, its output as it comes, its files, its exit code.
+//! `sandtray run`: runs one program, streams its output, saves its files and returns its exit code.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ mod verdict;
 
 use progress::Progress;
 
-/// After Ctrl-C: how long the service may take to end the run.
+/// After Ctrl-C: timeout for the service to end the run.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
@@ -88,7 +88,7 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     let mut screen = Screen::new(json);
     let followed = follow(&mut client, id, &mut ctrl_c, &mut screen).await;
     if !matches!(followed, Ok(Some(_))) {
-        // The error to report is why the run was not followed to its end, and not this one.
+        // An error here is dropped in favour of the one that ended following the run.
         let _ = screen.restore();
     }
     let Some(reply) = followed? else {
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
     if json {
         writeln!(io::stdout(), "{}", terminal::json(&reply.result)).map_err(|error| Failure::of_output(&error))?;
     }
-    // The verdict before the files: a failing disk does not hide what came of the program.
+    // The verdict comes before the files, so that a failing disk does not hide it.
     if !quiet {
         verdict::tell(&reply.result, out.is_some());
     }
@@ -109,11 +109,15 @@ pub(crate) async fn run(args: Args, socket: &Path, json: bool) -> Result<ExitCod
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let code = reply.result["exit_code"].as_i64().unwrap_or(0);
-    // The service promises a number that fits; where it does not, it must at least not look like success.
+    // The service promises a code that fits. If it does not fit, it must at least not look like success.
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// Reports each file that could not be saved, and fails if there is one.
+/// Saves the returned files and reports each that could not be saved.
+///
+/// # Errors
+///
+/// If a file could not be saved.
 fn save(files: &Value, folder: &Path, force: bool, quiet: bool) -> Result<(), Failure> {
     let saved = crate::save::save(files, folder, if force { Existing::Replace } else { Existing::Keep })?;
     if saved.number > 0 && !quiet {
@@ -162,7 +166,7 @@ struct Reply {
     interrupted: bool,
 }
 
-/// Follows the run to its end. `None` where it was interrupted and the service does not say how it ended.
+/// Follows the run to its end. `None` if it was interrupted and the service did not report how it ended.
 async fn follow(
     client: &mut Client,
     run: u64,
@@ -198,15 +202,15 @@ async fn follow(
                     }
                 };
             }
-            // The answer to the cancel.
+            // The reply to the cancel.
             Message::Reply { .. } => {}
         }
     }
 }
 
-/// Where the output goes, and how much of each stream went there.
+/// Writes the program's output, and counts the bytes of each stream.
 struct Screen {
-    /// With `--json` the output is in the reply, and only there.
+    /// With `--json` the output is only in the reply.
     json: bool,
     progress: Progress,
     stdout: Channel,
@@ -216,7 +220,7 @@ struct Screen {
 struct Channel {
     written: u64,
     missed: u64,
-    /// On a terminal only.
+    /// Set if the stream is a terminal.
     cleaner: Option<Cleaner>,
 }
 
@@ -251,7 +255,7 @@ impl Screen {
         Ok(())
     }
 
-    /// What did not come as a notification (of a result, or of the data of one that was cut off), and the terminal's own colours.
+    /// Writes output that is only in the result (or in an interrupted run's data), and restores the terminal's colours.
     fn finish(&mut self, result: &Value) -> Result<(), Failure> {
         if self.json {
             return Ok(());
@@ -261,7 +265,7 @@ impl Screen {
             let produced = result["output_bytes"][name].as_u64().unwrap_or(0);
             let channel = if is_stderr { &self.stderr } else { &self.stdout };
             let written = usize::try_from(channel.written).unwrap_or(usize::MAX);
-            // Only where the reply holds the stream as it was: a truncated one does not continue what was shown.
+            // Only if the reply has the whole stream: a truncated one does not continue what was shown.
             if channel.missed == 0 && whole.len() as u64 == produced && written < whole.len() {
                 self.write(is_stderr, &whole[written..], 0)?;
             }
@@ -275,7 +279,7 @@ impl Screen {
         Ok(())
     }
 
-    /// However the run went, the terminal is restored.
+    /// Restores the terminal, however the run went.
     fn restore(&mut self) -> Result<(), Failure> {
         for (is_stderr, cleaner) in [(false, &mut self.stdout.cleaner), (true, &mut self.stderr.cleaner)] {
             let rest = cleaner.as_mut().map_or_else(String::new, Cleaner::end);
@@ -305,7 +309,7 @@ fn put(is_stderr: bool, bytes: &[u8]) -> Result<(), Failure> {
     written.map_err(|error| Failure::of_output(&error))
 }
 
-/// The exact bytes of a piece: `base64` where it is there, the text otherwise.
+/// The exact bytes of a piece: from `base64` if present, otherwise the text.
 fn piece(text: &Value, encoded: &Value) -> Vec<u8> {
     match encoded.as_str().and_then(|encoded| STANDARD.decode(encoded).ok()) {
         Some(bytes) => bytes,

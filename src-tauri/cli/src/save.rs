@@ -107,8 +107,8 @@ fn save_one(name: &str, content: &Value, folder: &Path, existing: Existing) -> R
     })
 }
 
-/// A dot makes a name hidden. Some file systems ignore invisible characters, and so would treat a name with them as
-/// `.git`.
+/// Whether a name is hidden, which a leading dot does. Some file systems ignore invisible characters, and so would
+/// treat a name with them as `.git`.
 fn is_hidden_component(component: &str) -> bool {
     component.chars().find(|c| !is_hidden(*c)) == Some('.')
 }
@@ -125,7 +125,7 @@ fn last(name: &FileName) -> &str {
     name.as_str().rsplit('/').next().unwrap_or(name.as_str())
 }
 
-/// The name of the draft, before the file takes its own name. A program cannot know it, and no returned file is hidden.
+/// A temporary name for a file before its rename. A program cannot guess it, and no returned file is hidden.
 fn draft() -> String {
     format!(".sandtray-{}.part", Uuid::new_v4().simple())
 }

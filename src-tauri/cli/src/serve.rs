@@ -17,9 +17,9 @@ use crate::signals::Signals;
 use crate::status;
 use crate::terminal::{self, plain};
 
-/// The variable that says what is logged to stderr, as `RUST_LOG` does elsewhere.
+/// The environment variable with the log filter for stderr, like `RUST_LOG` elsewhere.
 const LOG: &str = "SANDTRAY_LOG";
-/// The first line waits so long for the first look at the engine.
+/// Timeout for the first check of the engine, before the first line is printed.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) async fn serve(args: Args, socket: Option<PathBuf>, json: bool) -> Result<ExitCode, Failure> {
     log();
     let paths = Paths::of_user().map_err(|error| Failure::new(error.to_string()))?;
-    // Before the start, so that a signal during it is not lost.
+    // Registered before the start, so that a signal during it is not lost.
     let mut signals = Signals::stop().map_err(|error| Failure::of_signals(&error))?;
     let options = Options { paths, enable: args.enable, socket };
     let service = tokio::select! {
@@ -51,12 +51,12 @@ pub(crate) async fn serve(args: Args, socket: Option<PathBuf>, json: bool) -> Re
     }
     tokio::select! {
         () = service.shutdown() => Ok(ExitCode::SUCCESS),
-        // Asked twice: now means now. The next start sweeps what is left.
+        // A second signal exits at once. The next start sweeps what is left.
         () = signals.next() => Ok(ExitCode::from(INTERRUPTED)),
     }
 }
 
-/// One line on stdout once everything is there: scripts wait for it.
+/// Prints one line on stdout once the service is ready. Scripts wait for it.
 async fn ready(service: &Service, json: bool) -> Result<(), Failure> {
     let mut snapshots = service.supervisor.watch();
     let looked = snapshots.wait_for(|snapshot| snapshot.engine != EngineState::Checking);

@@ -1,4 +1,4 @@
-//! The signals that end things. They are heard from the moment this is made, and one that comes while nobody listens is kept.
+//! The signals that end a command. They are received from construction on; one that comes while nothing waits is kept.
 
 use std::io;
 
@@ -15,12 +15,12 @@ impl Signals {
         Ok(Self(vec![signal(SignalKind::interrupt())?]))
     }
 
-    /// Ctrl-C, and what service managers send.
+    /// Ctrl-C and SIGTERM, which service managers send.
     pub(crate) fn stop() -> io::Result<Self> {
         Ok(Self(vec![signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?]))
     }
 
-    /// Cancel-safe.
+    /// Waits for a signal. Cancel-safe.
     pub(crate) async fn next(&mut self) {
         let each = self.0.iter_mut().map(|signal| Box::pin(signal.recv()));
         futures_util::future::select_all(each).await;
@@ -40,7 +40,7 @@ impl Signals {
         Self::interrupt()
     }
 
-    /// Cancel-safe.
+    /// Waits for a signal. Cancel-safe.
     pub(crate) async fn next(&mut self) {
         self.0.recv().await;
     }

@@ -1,4 +1,4 @@
-//! Where a program and its files come from, and which language it is in.
+//! Reads a program and its files, and detects the language.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 
-/// The service refuses far less; this keeps a wrong path (a disk image, /dev/zero) from filling the memory first.
+/// Most bytes read. The service accepts far less. A wrong path (a disk image, /dev/zero) must not fill the memory.
 const MAX_READ: u64 = 16 << 20;
 
 /// The program's text and its language.
@@ -71,7 +71,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// `-` is the standard input.
+/// Reads a file. `-` is standard input.
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{} can't be read: {error}.", path.display()));
     let mut bytes = Vec::new();
@@ -98,7 +98,8 @@ fn by_extension(path: &Path) -> Option<Language> {
     }
 }
 
-/// `#!/usr/bin/env -S python3 -u` and the like. Not bash: what needs it would fail in a POSIX shell.
+/// The language of `#!/usr/bin/env -S python3 -u` and the like. Bash is not accepted, because its scripts may fail in a
+/// POSIX shell.
 fn by_shebang(code: &str) -> Option<Language> {
     let line = code.trim_start_matches('\u{feff}').lines().next()?.strip_prefix("#!")?;
     let mut words = line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
@@ -114,12 +115,12 @@ fn by_shebang(code: &str) -> Option<Language> {
     }
 }
 
-/// As clap wants it: an alias is as good as a name.
+/// Parses a language for clap: its name or an alias.
 pub(crate) fn language(word: &str) -> Result<Language, String> {
     word.parse().map_err(|error: sandtray_core::language::UnknownLanguage| error.to_string())
 }
 
-/// The whole request, but for what is not asked for.
+/// Sets a field of the request, if there is a value.
 pub(crate) fn put(request: &mut Value, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         request[name] = value.into();

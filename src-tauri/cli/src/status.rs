@@ -1,4 +1,4 @@
-//! `sandtray status`: the engine, the capability, the images, the runs.
+//! `sandtray status`: the engine, the capability, the images and the runs.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn text(status: &Value, now: u64) -> String {
     out
 }
 
-/// One sentence, and the next step below it where there is one.
+/// One sentence, and the next step on the line below if there is one.
 pub(crate) fn engine(engine: &Value) -> String {
     let word = |value: &Value| plain(value.as_str().unwrap_or_default());
     match engine["state"].as_str() {
@@ -47,7 +47,7 @@ pub(crate) fn engine(engine: &Value) -> String {
     }
 }
 
-/// Says nothing while runs are recorded.
+/// The history's trouble. Empty while runs are recorded.
 fn history(history: &Value) -> String {
     let word = |name: &str| plain(history[name].as_str().unwrap_or_default());
     match history["state"].as_str() {
@@ -108,7 +108,7 @@ fn run(run: &Value, now: u64) -> Vec<String> {
     ]
 }
 
-/// What the run waits for, in a word or two; nothing where its program runs.
+/// What the run waits for, in a word or two. Empty while its program runs.
 fn waiting(waiting: &Value) -> String {
     match waiting["why"].as_str() {
         Some("turn") => match waiting["ahead"].as_u64() {

@@ -1,4 +1,4 @@
-//! Makes foreign text safe for a terminal.
+//! Makes untrusted text safe for a terminal.
 
 mod cleaner;
 mod looks;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) use cleaner::Cleaner;
 
-/// One line of somebody else's words (a name, a label, a message), for a table or a sentence.
+/// An untrusted text (a name, a label, a message) as one line, for a table or a sentence.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }

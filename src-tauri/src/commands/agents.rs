@@ -1,4 +1,4 @@
-//! Who came in; and a program that the owner tries from the window, on the way that an agent's takes.
+//! The list of clients, and the example program that the owner can run from the window, on the same path as an agent's.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub(super) async fn agents(app: &App) -> Answer<Vec<AgentView>> {
     Ok(agents::agents(here.visitors.all(), figures))
 }
 
-/// Runs hello world. Answers with the run's id at once; what comes of it is told on the channel. The run ends with the window.
+/// Runs hello world. Returns the run's id at once; the result is sent on the channel. Closing the window ends the run.
 pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel) -> Answer<String> {
     let here = app.desk.here()?;
     let spec = policy::spec(hello(language), &here.owner.settings().limits(), RunId::generate())?;
@@ -42,7 +42,7 @@ pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel)
             () = over.cancelled() => None,
         };
         if let Some(event) = event {
-            // The window may have gone meanwhile; the run is in the history all the same.
+            // The window may be closed; the run is in the history anyway.
             let _ = channel.send(&event).await;
         }
         over.cancel();
@@ -51,7 +51,7 @@ pub(super) async fn try_it(app: &Arc<App>, language: Language, channel: Channel)
     Ok(id.to_string())
 }
 
-/// As the window's own runs are named.
+/// The client of the window's own runs.
 pub(super) fn owner() -> Client {
     Client { id: ClientId::next_of_owner(), name: OWN_NAME.into(), pid: Some(std::process::id()), program: None }
 }

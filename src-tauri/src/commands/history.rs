@@ -1,4 +1,4 @@
-//! Runs that are over: the list, a run's page, and what can be done with them.
+//! Past runs: the list, a run's page, and the actions on them.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::dto::{detail, present};
 use crate::link::{ReturnedFile, ReturnedFiles};
 use crate::thumbnail::Want;
 
-/// Of a run whose program was given up for want of disk.
+/// The error for a run whose program was given up on a full disk.
 pub(crate) const GIVEN_UP: &str = "It can\u{2019}t be run again: its program was given up when the disk was full.";
 
 pub(super) async fn history_page(app: &App, filter: HistoryFilter) -> Answer<HistoryPage> {
@@ -44,7 +44,7 @@ pub(super) async fn history_run(app: &App, run: &str) -> Answer<view::RunRecord>
     Ok(detail::detail(record, not_again))
 }
 
-/// Newest first.
+/// Recent runs, newest first.
 pub(super) async fn history_recent(app: &App, since_ms: u64, max: usize) -> Answer<Vec<RecentRun>> {
     let query = core::HistoryQuery { limit: max.clamp(1, MAX_PAGE), ..core::HistoryQuery::default() };
     let page = app.desk.here()?.history.list(query).await?;
@@ -73,26 +73,26 @@ pub(super) async fn history_stats(app: &App) -> Answer<core::Stats> {
     Ok(app.desk.here()?.history.stats().await?)
 }
 
-/// The same run once more, under its own limits as far as the owner's allow them today. Returns once it waits or runs.
+/// Runs a past run again, with its own limits but at most the owner's present ones. Returns once the run is accepted.
 pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let here = app.desk.here()?;
     let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
     let run = here.supervisor.submit(spec, owner(), Progress::default(), &Cancel::default()).await?;
-    // What comes of it is in the history.
+    // The result goes into the history.
     app.spawn(async move { drop(run.wait().await) });
     Ok(id.to_string())
 }
 
-/// For the window, which asks its owner where to put it.
+/// One file of a run, for the window to save.
 pub(super) async fn returned_file(app: &App, run: &str, side: Side) -> Answer<ReturnedFile> {
     let here = app.desk.here()?;
     let bytes = kept(&here, run_id(run)?, side).await?;
     Ok(ReturnedFile { base64: STANDARD.encode(&bytes) })
 }
 
-/// The same of all that came back from the run.
+/// All files that a run returned, for the window to save.
 pub(super) async fn returned_files(app: &App, run: &str) -> Answer<ReturnedFiles> {
     let files = record(&app.desk.here()?, run_id(run)?).await?.body.unwrap_or_default().files_out;
     let files = files.into_iter().map(|FileOut { name, bytes }| (name, STANDARD.encode(&bytes))).collect();
@@ -113,7 +113,7 @@ async fn record(here: &Arc<Here>, run: RunId) -> Answer<RunRecord> {
     here.history.get(run).await?.ok_or_else(CommandError::no_such_run)
 }
 
-/// The same program with the same inputs, limits and overflow; or why that cannot be.
+/// The request of a past run: the same program, inputs, limits and overflow. An error says why that is not possible.
 fn request(record: &RunRecord) -> Answer<RunRequest> {
     let RunRecord { row, body } = record;
     let cannot = |why: &str| CommandError::new("cannot_run_again", format!("It can\u{2019}t be run again: {why}."));
@@ -148,7 +148,8 @@ fn limits(limits: &Limits) -> GivenLimits {
     }
 }
 
-/// Of a run whose version did not keep it: one that printed more than was returned, and went on, was truncated.
+/// The overflow of a run from a version that did not record it. A run that produced more than was returned, and was not
+/// ended for it, was truncated.
 fn overflow(row: &RunRow) -> Overflow {
     let more = [row.stdout, row.stderr].iter().any(|stream| stream.produced > stream.returned);
     if more && row.status != Status::OutputLimit.as_str() { Overflow::Truncate } else { Overflow::Kill }

@@ -1,4 +1,4 @@
-//! One live run, while the window shows it: its output as it comes, and what it uses.
+//! Streams one live run to the window: its output, and its memory and CPU.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,10 +21,11 @@ use crate::views::WatchId;
 use crate::window::Channel;
 
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
-/// CPU is told over so many samples: some engines count in whole seconds.
+/// Samples over which CPU is averaged, because some engines count in whole seconds.
 const SMOOTH: usize = 4;
 
-/// What it printed lately, then what it prints, until it is over, or the window goes, or lets go of the watch by its number.
+/// Sends the buffered output of a run and then the new output, until the run or the window ends or the watch is
+/// cancelled by its id.
 pub(super) async fn watch_run(app: &App, run: &str, channel: Channel) -> Answer<WatchId> {
     let onlooker = app.desk.here()?.supervisor.look(run_id(run)?).await.ok_or_else(CommandError::no_such_run)?;
     let Some((id, watch)) = app.desk.views.watch() else {
@@ -33,7 +34,7 @@ pub(super) async fn watch_run(app: &App, run: &str, channel: Channel) -> Answer<
     app.spawn(async move {
         let over = watch.clone();
         tokio::select! {
-            // Whoever stops listening, or the end: nothing more to do either way.
+            // Ends with the run, or when the window stops listening.
             _ = futures_util::future::try_join(
                 output(onlooker.clone(), &channel, &over),
                 samples(onlooker, &channel, &over),
@@ -45,7 +46,7 @@ pub(super) async fn watch_run(app: &App, run: &str, channel: Channel) -> Answer<
     Ok(id)
 }
 
-/// Its code and its inputs: they are in memory for as long as it is not over.
+/// The program and inputs of a run that is not over, from memory.
 pub(super) async fn live_request(app: &App, run: &str) -> Answer<LiveRequest> {
     let request = app.desk.here()?.supervisor.request(run_id(run)?).await;
     request.map(detail::request).ok_or_else(CommandError::no_such_run)
@@ -76,7 +77,7 @@ async fn output(mut onlooker: Onlooker, channel: &Channel, over: &CancellationTo
     Ok(())
 }
 
-/// Pieces of two streams as text; a character that is cut in two waits for its other half.
+/// Decodes the chunks of both streams. An incomplete character waits for its remaining bytes.
 #[derive(Default)]
 struct Texts {
     stdout: CharacterGate,
@@ -109,7 +110,7 @@ impl Texts {
 async fn samples(onlooker: Onlooker, channel: &Channel, over: &CancellationToken) -> io::Result<()> {
     let mut earlier: VecDeque<(Instant, Usage)> = VecDeque::with_capacity(SMOOTH);
     loop {
-        // A run that waits has no container yet; one that is just going has none any more.
+        // There is no meter before the run has a container, and none after the container is gone.
         if let Some(meter) = onlooker.meter()
             && let Ok(usage) = meter.read().await
             && !over.is_cancelled()
@@ -121,7 +122,7 @@ async fn samples(onlooker: Onlooker, channel: &Channel, over: &CancellationToken
             }
             earlier.push_back((now, usage));
             let at_ms = to_millis(SystemTime::now());
-            // All zero: it has ended.
+            // All figures are zero once the container has ended.
             if usage.memory_bytes > 0 {
                 channel.send(&LiveEvent::Sample { at_ms, memory_bytes: usage.memory_bytes, cpu }).await?;
             }

@@ -1,5 +1,5 @@
-//! What the window may ask of the app: all of it. A command takes its arguments apart, asks, and puts the answer into the
-//! window's words; what there is to decide is decided in the core.
+//! The commands that the window can call. A command parses its arguments, calls the core, and converts the answer. The
+//! decisions are made in the core.
 
 mod agents;
 pub(crate) mod history;
@@ -27,8 +27,8 @@ use crate::window::Page;
 
 pub(crate) type Answer<T> = Result<T, CommandError>;
 
-/// As the page writes it: `{"command": "watch_run", "args": {"runId": "...", "channel": "..."}}`. Each is a permission of the page's
-/// too: see `build.rs` and `capabilities/main.json`.
+/// A command as the page writes it: `{"command": "watch_run", "args": {"runId": "...", "channel": "..."}}`. Each is
+/// also a permission of the page: see `build.rs` and `capabilities/main.json`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", content = "args", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[expect(clippy::enum_variant_names, reason = "each is named as its command")]
@@ -39,7 +39,7 @@ pub(crate) enum Request {
     SetEnabled {
         enabled: bool,
     },
-    /// The owner has read that it was turned on.
+    /// The owner has seen that running code was turned on.
     SawTurnedOn {},
     RetryEngine {},
     PullImage {
@@ -53,7 +53,7 @@ pub(crate) enum Request {
     },
     PinImage {
         language: Language,
-        /// `false`: the image goes by its tag again.
+        /// `false` returns to the image's tag.
         pinned: bool,
     },
     StopRun {
@@ -83,7 +83,7 @@ pub(crate) enum Request {
     HistoryPicture {
         run_id: String,
         name: String,
-        /// `false`: only the size is asked for.
+        /// `false` asks for the size only.
         pixels: bool,
         #[serde(default)]
         side: FileSide,
@@ -96,19 +96,19 @@ pub(crate) enum Request {
     RunAgain {
         run_id: String,
     },
-    /// Asked by the window on the page's behalf: see [`crate::link::ReturnedFile`].
+    /// Called by the window for the page: see [`crate::link::ReturnedFile`].
     ReturnedFile {
         run_id: String,
         name: String,
         #[serde(default)]
         side: FileSide,
     },
-    /// The same of all files of a run: see [`crate::link::ReturnedFiles`].
+    /// Called by the window for the page, for all files of a run: see [`crate::link::ReturnedFiles`].
     ReturnedFiles {
         run_id: String,
     },
     Agents {},
-    /// Hello world in this language; what comes of it is told on the channel.
+    /// Runs hello world in this language; the result is sent on the channel.
     TryIt {
         language: Language,
         channel: ChannelId,
@@ -116,11 +116,11 @@ pub(crate) enum Request {
     CopyText {
         text: String,
     },
-    /// In the owner's browser.
+    /// Opens a page in the owner's browser.
     OpenLink {
         link: Link,
     },
-    /// The owner has read what closing means.
+    /// The owner has read the explanation of closing.
     CloseWindow {},
     Quit {},
     Settings {},
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::link::{OPEN_SAVED, RETURNED_FILE, RETURNED_FILES, SAVE_ALL, SAVE_FILE};
 
-    /// What serde says that it would have understood.
+    /// The commands that serde knows, parsed from its error message.
     fn known() -> BTreeSet<String> {
         let refusal = serde_json::from_value::<Request>(json!({ "command": "no such", "args": {} })).unwrap_err();
         let names = refusal.to_string();
@@ -217,10 +217,10 @@ mod tests {
         let permissions = capability["permissions"].as_array().unwrap().iter().map(|text| text.as_str().unwrap());
         let mut allowed: BTreeSet<String> =
             permissions.filter_map(|text| text.strip_prefix("allow-")).map(|name| name.replace('-', "_")).collect();
-        // The window takes these apart: it asks where, and for the files.
+        // The window handles these itself, and calls the app for the files.
         assert!(allowed.remove(SAVE_FILE) && allowed.insert(RETURNED_FILE.to_owned()));
         assert!(allowed.remove(SAVE_ALL) && allowed.insert(RETURNED_FILES.to_owned()));
-        // It knows where it has saved something.
+        // The window handles this itself: it knows where it saved files.
         assert!(allowed.remove(OPEN_SAVED));
         assert_eq!(known(), allowed);
     }

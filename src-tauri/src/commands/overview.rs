@@ -1,4 +1,4 @@
-//! The switch, the engine and the images; and the subscription by which the window knows of them.
+//! The switch, the engine and the images, and the window's subscription to their state.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::dto::present;
 use crate::dto::snapshot::WindowEvent;
 use crate::window::{Channel, Page};
 
-/// Everything as it is now, and then each change, until the window goes.
+/// Sends the current snapshot and then each change, until the window ends.
 pub(super) async fn subscribe(app: &Arc<App>, page: &Page, channel: Channel) -> Answer<()> {
     let over = app.desk.views.begin();
     let telling = Arc::clone(app);
     let said = app.desk.said();
     app.spawn(async move {
-        // Either ends when nobody listens any more.
+        // Each ends when the window stops listening.
         tokio::select! {
             () = tell_snapshots(&telling, &channel, &over) => {}
             () = tell_runs(&telling, &channel, &over) => {}
@@ -87,7 +87,7 @@ async fn tell_runs(app: &App, channel: &Channel, over: &CancellationToken) {
                         | Event::RunQueued { .. }
                         | Event::RunStarted { .. },
                     ) => continue,
-                    // The window reads the history anew whenever it shows it.
+                    // The window reloads the history whenever it shows it.
                     Err(RecvError::Lagged(_)) => continue,
                     Err(RecvError::Closed) => return std::future::pending().await,
                 };
@@ -109,7 +109,7 @@ pub(super) async fn set_enabled(app: &App, enabled: bool) -> Answer<()> {
     Ok(app.desk.here()?.owner.set_enabled(enabled).await?)
 }
 
-/// Looks at the engine now; or, where another program is in the way, tries once more to be the service.
+/// Checks the engine now. If the service could not start, retries the start.
 pub(super) fn retry_engine(app: &App) {
     match app.desk.here() {
         Ok(here) => here.health.nudge(),
@@ -117,7 +117,7 @@ pub(super) fn retry_engine(app: &App) {
     }
 }
 
-/// Returns once it has been asked for; how far it is and how it ends is in the snapshots.
+/// Starts a pull. Its progress and end are in the snapshots.
 pub(super) async fn pull_image(app: &App, language: Language) -> Answer<()> {
     let here = app.desk.here()?;
     here.supervisor.start_pull(language).await?;
@@ -133,7 +133,7 @@ pub(super) async fn remove_image(app: &App, language: Language) -> Answer<()> {
     Ok(app.desk.here()?.supervisor.remove_image(language).await?)
 }
 
-/// Runs use the version that is here now, or the image's tag again.
+/// Pins runs to the version of the image that is here, or returns to the image's tag.
 pub(super) async fn pin_image(app: &App, language: Language, pinned: bool) -> Answer<()> {
     let here = app.desk.here()?;
     let mut settings = here.owner.settings();
@@ -160,7 +160,7 @@ fn no_digest() -> CommandError {
         .hint("Only an image that came from a registry has one. Pull it first.")
 }
 
-/// One that has just ended is stopped enough.
+/// Stops a run. A run that has just ended is not an error.
 pub(super) async fn stop_run(app: &App, run: &str) -> Answer<()> {
     app.desk.here()?.supervisor.stop(run_id(run)?).await;
     Ok(())

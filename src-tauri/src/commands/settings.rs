@@ -15,7 +15,7 @@ pub(super) fn settings(app: &App) -> Answer<Settings> {
     Ok(app.desk.here()?.owner.settings())
 }
 
-/// All of them or none: a setting that is out of its bounds is named, and nothing changes.
+/// Applies all settings or none: if one is out of its bounds, the error names it and nothing changes.
 pub(super) async fn apply_settings(app: &App, settings: Settings) -> Answer<Settings> {
     let here = app.desk.here()?;
     let faults = settings.validate();
@@ -38,7 +38,7 @@ pub(super) async fn apply_settings(app: &App, settings: Settings) -> Answer<Sett
     Ok(applied)
 }
 
-/// Before the settings are saved, so that they never claim what the system refused.
+/// Called before the settings are saved, so that they never claim what the system refused.
 fn start_at_login(wanted: bool) -> Answer<()> {
     login::set(wanted).map_err(|failure| CommandError {
         field: Some("start_at_login".into()),
@@ -46,8 +46,8 @@ fn start_at_login(wanted: bool) -> Answer<()> {
     })
 }
 
-/// An engine refuses a container that is to have more processors than there are, or gives it fewer than were promised. Only a figure
-/// that the owner has just written is refused: a file that was right on another computer stays as it is.
+/// Checks the number of CPUs. An engine refuses a container with more processors than it has, or gives it fewer. Only a
+/// changed value is refused: a settings file from another computer stays as it is.
 fn too_many_cpus(wanted: f64, engine: &EngineState) -> Option<Fault> {
     let (most, has) = match engine {
         EngineState::Ready(info) => (info.cpus, info.name.clone()),
@@ -56,7 +56,7 @@ fn too_many_cpus(wanted: f64, engine: &EngineState) -> Option<Fault> {
             (u32::try_from(cores).unwrap_or(u32::MAX), "this computer".into())
         }
     };
-    // An engine that does not say how many it has is asked to make the container, and refuses it itself.
+    // If the engine reports no number (0), it checks the limit itself when it makes a container.
     (most > 0 && wanted > f64::from(most)).then(|| Fault {
         field: "limits.cpus".into(),
         with: None,

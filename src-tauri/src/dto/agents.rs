@@ -1,4 +1,4 @@
-//! Who came in, and what came of a program that the owner tried from the window.
+//! The list of clients, and the result of the owner's example program.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::error::CommandError;
 
-/// Of all names and programs, the page lists so many: those that are connected, then those that were seen last.
+/// Most clients listed: those that are connected, then those that were seen last.
 pub const MAX_AGENTS: usize = 256;
 
 /// One name of one program. Two programs that claim the same name are two.
@@ -59,13 +59,13 @@ impl AgentView {
         }
     }
 
-    /// The owner's own window: no client may have its name, and it has no program beside it.
+    /// Whether this is the owner's own window: no other client may have its name, and it has no program.
     fn is_own(&self) -> bool {
         self.name == OWN_NAME && self.program.is_none()
     }
 }
 
-/// Those that came since this service began, and those whose runs are kept, as one list.
+/// Merges the clients that connected since this service started with those whose runs are kept.
 pub fn agents(visitors: Vec<Visitor>, figures: Vec<ClientFigure>) -> Vec<AgentView> {
     let mut known: HashMap<(String, Option<String>), AgentView> = HashMap::new();
     let visitors = visitors.into_iter().map(AgentView::of_visitor);

@@ -1,5 +1,5 @@
-//! A run's page: its texts and a look at its files, each within a bound. What a program wrote is hostile and is passed on as
-//! text, never as markup; pictures are named here and made anew by `thumbnail`.
+//! A run's page: its texts and previews of its files, each bounded. A program's output is untrusted and passed on as
+//! text, never as markup. Pictures are only named here; `thumbnail` re-encodes them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,9 +13,9 @@ use super::live::LiveRequest;
 use super::present;
 use crate::thumbnail::Kind;
 
-/// Of one text or one preview.
+/// Most bytes of one text or one preview.
 const MAX_PIECE: usize = 1 << 20;
-/// Of all previews of one run together, as they are written to the window; files after that are listed without one.
+/// Most bytes of all previews of one run, as JSON. Files beyond it are listed without a preview.
 const MAX_PREVIEWS: usize = 16 << 20;
 
 pub fn detail(record: history::RunRecord, not_again: Option<String>) -> RunRecord {
@@ -24,7 +24,7 @@ pub fn detail(record: history::RunRecord, not_again: Option<String>) -> RunRecor
     RunRecord { run: present::row(row), body: body.map(|body| self::body(body, stdin_bytes)), not_again }
 }
 
-/// The same look at a run that is not over yet.
+/// The same page for a run that is not over.
 pub fn request(Request { spec, client }: Request) -> LiveRequest {
     let mut room = MAX_PREVIEWS;
     LiveRequest {
@@ -68,7 +68,7 @@ fn body(body: history::Body, stdin_bytes: u64) -> RunBody {
 fn piece(bytes: &[u8]) -> Piece {
     let (kept, cut) = bounded(bytes);
     let text = String::from_utf8_lossy(kept);
-    // Where the cut went through a character, that character alone is no reason for a second copy.
+    // A character that was cut in two at the end does not count as invalid, so it needs no base64 copy.
     let is_text = std::str::from_utf8(kept).is_ok_or_incomplete();
     let base64 = (!is_text).then(|| STANDARD.encode(kept));
     Piece { text: text.into_owned(), base64, cut }
@@ -91,7 +91,7 @@ fn file(file: &FileOut, room: &mut usize) -> FileView {
     FileView { name: file.name.clone(), size: file.bytes.len() as u64, preview }
 }
 
-/// None once the room for previews is used up.
+/// The preview of a file, or none once the bytes for previews are used up.
 fn fitting(name: &str, bytes: &[u8], room: &mut usize) -> Preview {
     let shown = preview(name, bytes);
     let size = match &shown {
@@ -107,7 +107,7 @@ fn fitting(name: &str, bytes: &[u8], room: &mut usize) -> Preview {
     }
 }
 
-/// How many bytes it takes in JSON: up to six for one that is not to be seen.
+/// Bytes of a text in JSON. A control character may take six.
 fn written(text: &str) -> usize {
     let byte = |byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
@@ -123,7 +123,7 @@ fn preview(name: &str, bytes: &[u8]) -> Preview {
         return Preview::Picture;
     }
     let (kept, cut) = bounded(bytes);
-    // A NUL is valid UTF-8 and never text.
+    // A NUL is valid UTF-8 but does not occur in text.
     if !std::str::from_utf8(kept).is_ok_or_incomplete() || kept.contains(&0) {
         return Preview::None;
     }
@@ -139,7 +139,7 @@ fn bounded(bytes: &[u8]) -> (&[u8], bool) {
 }
 
 trait Utf8Verdict {
-    /// Text, or text that was cut within its last character.
+    /// Whether this is text, or text whose last character is incomplete.
     fn is_ok_or_incomplete(&self) -> bool;
 }
 
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Whatever a program printed and wrote: the window is told more than this by nobody.
+    /// The largest run that a program can produce. The window gets no larger message.
     #[test]
     fn a_runs_page_fits_the_line_to_the_window() {
         let worst = vec![1; MAX_PIECE + 1];
@@ -211,7 +211,7 @@ mod tests {
         assert!(length < crate::link::MAX_LINE * 9 / 10, "{length}");
     }
 
-    /// A request is one frame of its client's: its bytes are far fewer than a run's page may have.
+    /// The request of a run is one frame, so its inputs are far smaller than a run's page may be.
     #[test]
     fn a_request_of_a_live_run_is_shown_within_the_same_bounds() {
         let worst = vec![1; MAX_PIECE + 1];

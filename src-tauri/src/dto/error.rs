@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked: a stable code, a sentence for a person, and the next step.
+//! Why a command failed: a stable code, a sentence for a person, and the next step.
 
 use sandtray_core::engine::EngineTrouble;
 use sandtray_core::error::RunError;
@@ -56,13 +56,13 @@ impl CommandError {
         Self { field, faults: faults.into(), ..Self::new("invalid_settings", message) }
     }
 
-    /// It is no longer, or never was, in the history or among the live runs.
+    /// The error for a run that is neither in the history nor live.
     pub fn no_such_run() -> Self {
         Self::new("no_such_run", "That run is gone.")
     }
 }
 
-/// In words for the owner. Those of the error itself are for an agent, which cannot turn anything on.
+/// Rewords an error for the owner. The core's own sentences are for agents, which cannot turn anything on.
 impl From<RunError> for CommandError {
     fn from(error: RunError) -> Self {
         let said = |message: String| Self::new(error.code(), message);
@@ -90,7 +90,7 @@ impl From<RunError> for CommandError {
     }
 }
 
-/// The rest is told where the engine's trouble is shown.
+/// The short error. The engine's page shows the details.
 fn of_trouble(trouble: &EngineTrouble) -> CommandError {
     let message = format!("{}, so nothing can run.", trouble.summary());
     CommandError::new("engine_unavailable", message).mend(Mend::SeeOverview)
@@ -132,7 +132,7 @@ mod tests {
     use sandtray_core::engine::{Endpoint, PullError};
     use std::time::Duration;
 
-    /// Words of an agent's, or of a terminal's.
+    /// Words that only suit an agent or a terminal.
     const NOT_FOR_OWNERS: [&str; 7] = ["owner", "client", "sandtray serve", "--", "call", "`", "repeat"];
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs that are over, as the list and a run's page show them.
+//! Past runs, as the list and a run's page show them.
 
 use sandtray_core::history::{FileFigure, Side, StreamFigure};
 use sandtray_core::run::SkippedFile;

@@ -1,4 +1,4 @@
-//! One live run while somebody looks at it.
+//! One live run, while the window shows it.
 
 use sandtray_core::run::{Overflow, Stream};
 use serde::Serialize;

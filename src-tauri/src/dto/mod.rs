@@ -1,5 +1,5 @@
-//! What crosses to the window, in the window's words. `ui/src/lib/ipc/generated` is made of these types; the test below
-//! fails where the two differ. Byte counts and times are numbers: JavaScript holds 9 PB exactly.
+//! The types that cross to the window, in the window's terms. `ui/src/lib/ipc/generated` is generated from them; the
+//! test below fails on a difference. Byte counts and times are numbers, because JavaScript holds 9 PB exactly.
 
 pub mod agents;
 pub mod detail;

@@ -1,4 +1,4 @@
-//! A picture that a program wrote, as the window may show it.
+//! A program's picture, as the window may show it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! From the core's words to the window's. Pure.
+//! Converts the core's types to the window's. Pure.
 
 use sandtray_core::engine::{self, EngineState};
 use sandtray_core::event;
@@ -30,7 +30,7 @@ pub fn engine(state: &EngineState) -> EngineView {
     }
 }
 
-/// What the owner has to know of an engine that is used.
+/// The warning about an engine in use, if there is one.
 pub fn warning(state: &EngineState) -> Option<String> {
     match state {
         EngineState::Ready(info) => info.endpoint.warning(),
@@ -42,7 +42,7 @@ fn endpoint(endpoint: &engine::Endpoint) -> EndpointView {
     EndpointView { url: endpoint.url.clone(), found: endpoint.found.clone() }
 }
 
-/// `bytes_per_second` is of a pull.
+/// `bytes_per_second` is the speed of a pull.
 pub fn image(status: &event::ImageStatus, bytes_per_second: f64) -> ImageView {
     let recipe = status.language.recipe();
     let state = match &status.state {
@@ -84,7 +84,7 @@ fn walled_off(wall: &str) -> ImageStateView {
     }
 }
 
-/// While runs cannot be recorded, or not whole.
+/// The trouble, while runs cannot be recorded or not in full.
 pub fn history_trouble(trouble: &history::Trouble) -> HistoryTroubleView {
     let what = if trouble.records { "old output is given up" } else { "runs aren\u{2019}t recorded" };
     let short = match &trouble.why {

@@ -1,4 +1,4 @@
-//! What the window says of files that it has saved.
+//! The window's report of the files that it saved.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Everything that the window and the tray show of the present moment, in one piece.
+//! The present state as the window and the tray show it, in one value.
 
 use sandtray_core::event::Waiting;
 use sandtray_core::language::Language;

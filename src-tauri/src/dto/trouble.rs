@@ -1,4 +1,4 @@
-//! An engine's trouble as the window shows it: what is wrong, and what mends it on this system.
+//! An engine's trouble as the window shows it: what is wrong, and the steps that fix it on this system.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The entry for this app in the folder that Linux desktops look into when their owner logs in.
+//! The autostart entry (`autostart/*.desktop`) for Linux desktops.
 
 use std::path::Path;
 use std::{fs, io};
@@ -7,7 +7,7 @@ use super::QUIETLY;
 
 const FILE: &str = "sandtray.desktop";
 
-/// `settings` is the owner's folder for settings, `~/.config` in most homes.
+/// Writes or removes the entry. `settings` is the owner's configuration folder, usually `~/.config`.
 pub(super) fn set(settings: &Path, program: &Path, wanted: bool) -> io::Result<()> {
     let folder = settings.join("autostart");
     if wanted {
@@ -30,7 +30,7 @@ fn text(program: &Path) -> io::Result<String> {
     ))
 }
 
-/// As the standard for such files has it: quoted for a shell, then escaped for the file, and `%` stands for itself.
+/// Quotes a path for `Exec=` by the desktop entry specification: for the shell, then for the file; `%` is doubled.
 fn quoted(path: &str) -> String {
     let mut out = String::from("\"");
     for character in path.chars() {
@@ -60,7 +60,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let settings = home.path().join("config");
         let file = settings.join("autostart/sandtray.desktop");
-        // Nothing to remove is no failure.
+        // A missing entry is not an error.
         set(&settings, Path::new("/usr/bin/sandtray-app"), false).unwrap();
         assert!(!settings.exists());
         for _ in 0..2 {

@@ -1,5 +1,4 @@
-//! Notifications of the free desktops: a service on the session's bus, after the specification of freedesktop.org. A press on
-//! one opens what it tells of.
+//! Notifications over D-Bus, by the freedesktop.org specification. A click on one opens what it reports.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -21,19 +20,19 @@ use crate::window;
 
 const SERVICE: &str = "org.freedesktop.Notifications";
 const PATH: &str = "/org/freedesktop/Notifications";
-/// The service takes no longer, or there is none. It may have to be started first.
+/// Timeout for the notification service, which the bus may have to start first.
 const ANSWERING: Duration = Duration::from_secs(10);
-/// Notifications that may still be pressed. The oldest is forgotten: a press on it does nothing then.
+/// Most notifications that still react to a click. Beyond it the oldest is forgotten.
 const PRESSABLE: usize = 32;
-/// The action of a press on the notification itself.
+/// The action of a click on the notification itself.
 const PRESS: &str = "default";
 
-/// The line to the service, from the first notification on.
+/// The connection to the service, opened by the first notification.
 #[derive(Debug, Default)]
 pub(crate) struct Desktop(Mutex<Option<Arc<Line>>>);
 
 impl Desktop {
-    /// Whether the desktop took it; a desktop without notifications is not reported.
+    /// Shows a notification. False if the desktop did not take it, which is only logged.
     pub(super) async fn show(&self, app: &Arc<App>, note: Note) -> bool {
         let showing = async { self.line(app).await?.notify(&note.title, &note.body, note.opens).await };
         match timeout(ANSWERING, showing).await {
@@ -49,7 +48,7 @@ impl Desktop {
         }
     }
 
-    /// Must be called inside the runtime: closing the connection to the bus needs it.
+    /// Call it inside the runtime, which closing the connection to the bus needs.
     pub(super) async fn close(&self) {
         drop(self.0.lock().await.take());
     }
@@ -67,7 +66,7 @@ impl Desktop {
     }
 }
 
-/// Waits for the desktop, without an app. Nothing listens for a press.
+/// Shows a notification without an app, and blocks for it. Clicks have no effect.
 pub(super) fn show_alone(title: &str, body: &str) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return false };
     runtime.block_on(async {
@@ -80,9 +79,9 @@ struct Line {
     bus: fdo::DBusProxy<'static>,
     service: Proxy<'static>,
     able: Mutex<Option<Able>>,
-    /// Held while the service is asked for one more, so that none is pressed before it is known.
+    /// Locked during the call to the service, so that a click cannot arrive before its notification is entered.
     shown: Mutex<VecDeque<(u32, Opens)>>,
-    /// The connection has ended.
+    /// Whether the connection has ended.
     over: AtomicBool,
 }
 
@@ -92,12 +91,12 @@ impl fmt::Debug for Line {
     }
 }
 
-/// What a service can do, which is asked once.
+/// The capabilities of a service, queried once.
 #[derive(Debug, Clone)]
 struct Able {
-    /// The service's own name on the bus: another one after a restart.
+    /// The service's unique name on the bus, which changes on a restart.
     owner: String,
-    /// It reads a body as markup.
+    /// Whether the service parses the body as markup.
     markup: bool,
     actions: bool,
 }
@@ -136,14 +135,14 @@ impl Line {
 
     async fn able(&self) -> zbus::Result<Able> {
         let mut able = self.able.lock().await;
-        // The name has no owner before the service has started.
+        // The well-known name has no owner until the service has started.
         let owner = self.owner().await.ok();
         if let Some(known) = able.as_ref().filter(|known| Some(&known.owner) == owner.as_ref()) {
             return Ok(known.clone());
         }
         let words: Vec<String> = self.service.call("GetCapabilities", &()).await?;
         let can = |word: &str| words.iter().any(|known| known == word);
-        // It is there by now.
+        // The call has started the service, so the name has an owner now.
         let now = Able { owner: self.owner().await?, markup: can("body-markup"), actions: can("actions") };
         self.shown.lock().await.clear();
         *able = Some(now.clone());
@@ -155,7 +154,7 @@ impl Line {
         Ok(self.bus.get_name_owner(name).await?.to_string())
     }
 
-    /// By the service that we spoke to; numbers of another one are not ours.
+    /// Whether a message is from the service in use. Ids of another service are not ours.
     async fn is_of_service(&self, message: &Message) -> bool {
         let header = message.header();
         let sender = header.sender().map(|name| name.as_str());
@@ -172,7 +171,7 @@ impl Line {
 }
 
 async fn listen(app: Arc<App>, line: Arc<Line>, mut signals: SignalStream<'static>) {
-    // The desktop's leave to come to the front comes just before the press that it is for.
+    // The activation token arrives just before the action that it belongs to.
     let mut leave: Option<(u32, String)> = None;
     loop {
         let signal = tokio::select! {

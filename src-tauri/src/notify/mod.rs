@@ -1,4 +1,4 @@
-//! Watches the service for what the owner would want to know, and tells it.
+//! Watches the service for events that matter to the owner, and shows them as notifications.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -35,9 +35,9 @@ pub(crate) use native::Desktop;
 use native::show_alone;
 use notice::{Gate, Notice, Opens, Why};
 
-/// Clients that are remembered as known; others are looked up in the history again.
+/// Most clients remembered as known. Beyond it they are looked up in the history again.
 const KNOWN_CLIENTS: usize = 256;
-/// A notice of a start that failed waits no longer for the desktop.
+/// Timeout for the notification of a failed start.
 const NO_START: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
@@ -47,13 +47,13 @@ pub(crate) struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// At the end of the app.
+    /// Call it at the end of the app.
     pub(crate) async fn close(&self) {
         self.desktop.close().await;
     }
 }
 
-/// As the desktop is asked to show it.
+/// A notification's text and the target of a click.
 struct Note {
     title: String,
     body: String,
@@ -66,7 +66,7 @@ impl From<&Notice> for Note {
     }
 }
 
-/// Tells the owner, if it is the time for it.
+/// Notifies the owner, unless the gate holds the notice back.
 pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     let wanted = app.desk.here().is_ok_and(|here| here.owner.settings().notifications);
     let in_front = app.window.is_in_front();
@@ -77,7 +77,7 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
         return missed(app, &notice);
     }
     let telling = Arc::clone(app);
-    // In the background: a desktop may be slow to answer.
+    // In the background, because a desktop may be slow to answer.
     app.spawn(async move {
         if !telling.gatekeeper.desktop.show(&telling, Note::from(&notice)).await {
             missed(&telling, &notice);
@@ -87,8 +87,8 @@ pub(crate) fn tell(app: &Arc<App>, notice: Notice) {
     });
 }
 
-/// No notification was shown. An alarm then stays in the window and the tray until it is seen; of a new client the window
-/// tells, where it is open.
+/// Handles a notice that was not shown. An alarm stays in the window and the tray until the owner has seen it. An open
+/// window shows a new client itself.
 fn missed(app: &App, notice: &Notice) {
     if *notice == Notice::StaysInTray {
         app.closing.say_it_in_the_window();
@@ -101,8 +101,8 @@ fn missed(app: &App, notice: &Notice) {
     }
 }
 
-/// Without an app to ask: one that cannot start tells whoever has started it from a menu. A desktop that does not answer is not
-/// waited for.
+/// Notifies of a failed start, when there is no app and the owner may have started it from a menu. The wait for the
+/// desktop is bounded.
 pub(crate) fn tell_of_no_start(why: &str) {
     let (told, telling) = sync_channel::<()>(0);
     let why = why.to_owned();
@@ -111,16 +111,16 @@ pub(crate) fn tell_of_no_start(why: &str) {
         drop(told);
     });
     if thread.is_ok() {
-        // An error either way: nobody says anything, but the end of the thread is heard.
+        // Always an error: either the timeout, or the end of the thread, which drops the sender.
         let _over = telling.recv_timeout(NO_START);
     }
 }
 
-/// Returns when the service is over.
+/// Watches until the service ends.
 pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToken) {
     let mut events = here.supervisor.events();
     let mut troubles = here.history.troubles();
-    // One of the start counts as a change.
+    // A trouble that existed at the start counts as a change.
     troubles.mark_changed();
     let mut told_of_history = false;
     let enabled = here.supervisor.snapshot().enabled;
@@ -141,7 +141,7 @@ pub(crate) async fn watch(app: Arc<App>, here: Arc<Here>, over: CancellationToke
         };
         match event {
             Ok(event) => watcher.hear(event).await,
-            // Missed events are old news, except for the switch.
+            // Missed events are outdated, except for the switch.
             Err(RecvError::Lagged(_)) => watcher.switched(watcher.here.supervisor.snapshot().enabled),
             Err(RecvError::Closed) => return,
         }
@@ -154,7 +154,7 @@ struct Watcher {
     engine: EngineState,
     enabled: bool,
     begun: SystemTime,
-    /// Known pairs of a name and its program. The same name from another program is new.
+    /// Known pairs of name and program. The same name from another program is new.
     known: HashSet<Asker>,
 }
 
@@ -164,7 +164,7 @@ impl Watcher {
             Event::EngineChanged { engine } => {
                 let notice = Notice::of_engine(&self.engine, &engine);
                 self.engine = engine;
-                // While it is off, an engine is nothing to worry about.
+                // While the switch is off, an engine's trouble does not matter.
                 notice.filter(|_| self.here.supervisor.snapshot().enabled)
             }
             Event::PullFinished { image } => Some(Notice::PullFinished { image }),
@@ -181,7 +181,7 @@ impl Watcher {
         }
     }
 
-    /// The owner is told that it was turned on, whoever did it.
+    /// Notifies when running code was turned on, also if the owner did it.
     fn switched(&mut self, enabled: bool) {
         let was = std::mem::replace(&mut self.enabled, enabled);
         if enabled && !was {
@@ -189,8 +189,8 @@ impl Watcher {
         }
     }
 
-    /// Each new client is told once. A client is known if the history had it before this service began: runs of this
-    /// session do not make it known.
+    /// The notice of a new client, once per client. A client is known if the history had it before this service began;
+    /// runs of this session do not count.
     async fn newcomer(&mut self, by: Asker) -> Option<Notice> {
         if by.own || self.known.contains(&by) {
             return None;

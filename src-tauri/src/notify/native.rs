@@ -1,4 +1,4 @@
-//! Notifications where the desktop is not of the free kind. The one place that names notify-rust.
+//! Notifications on macOS and Windows. The only module that uses notify-rust.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::app::App;
 pub(crate) struct Desktop;
 
 impl Desktop {
-    /// Whether the desktop took it; a desktop without notifications is not reported.
+    /// Shows a notification. False if the desktop did not take it.
     pub(super) async fn show(&self, _app: &Arc<App>, note: Note) -> bool {
-        // Not on the runtime: a desktop may be slow to answer.
+        // Blocking, because a desktop may be slow to answer.
         spawn_blocking(move || show_alone(&note.title, &note.body)).await.unwrap_or(false)
     }
 
     pub(super) async fn close(&self) {}
 }
 
-/// Waits for the desktop.
+/// Shows a notification, and blocks until the desktop has it.
 pub(super) fn show_alone(title: &str, body: &str) -> bool {
     let mut notification = Notification::new();
     notification.appname("Sandtray").summary(title).body(body).icon("sandtray-app");

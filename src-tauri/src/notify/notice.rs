@@ -1,4 +1,4 @@
-//! What is worth a notification, in words, and how often. Pure.
+//! The notices: their text, and how often they are shown. Pure.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use sandtray_core::run::Status;
 use crate::dto::snapshot::{Navigate, Page};
 use crate::text::{by, plain};
 
-/// At most one of a kind in this time: ten runs that hit the limit are one piece of news.
+/// Throttle: at most one notification of a kind in this time. Ten runs that hit a limit are one piece of news.
 const QUIET: Duration = Duration::from_secs(10);
 const NAME_CHARS: usize = 60;
-/// Of what an engine or a registry said.
+/// Longest quote of an engine's or registry's message.
 const MESSAGE_CHARS: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Why {
 }
 
 impl Notice {
-    /// The engine's coming and going, as far as it is news.
+    /// The notice when the engine is lost or comes back.
     pub(crate) fn of_engine(before: &EngineState, now: &EngineState) -> Option<Self> {
         match (before, now) {
             (EngineState::Ready(_), EngineState::Trouble(trouble)) => {
@@ -67,7 +67,7 @@ impl Notice {
         }
     }
 
-    /// Said once: when runs cease to be recorded, and when they are again.
+    /// The notice when runs are no longer recorded, and when they are again. Once each.
     pub(crate) fn of_history(was_told: bool, now: Option<&Trouble>) -> Option<Self> {
         match (was_told, now) {
             (false, Some(trouble)) if !trouble.records => {
@@ -139,7 +139,7 @@ impl Notice {
         }
     }
 
-    /// What a press on it shows.
+    /// What a click on the notification opens.
     pub(super) fn opens(&self) -> Opens {
         let page = |page| Opens::Window(Some(Navigate { page, run_id: None }));
         match self {
@@ -157,18 +157,18 @@ impl Notice {
             | Self::TurnedOn
             | Self::TookOver => page(Page::Overview),
             Self::StaysInTray | Self::NoWindow { .. } => Opens::Window(None),
-            // The window on the disk does not go with this app.
+            // The installed window is of another version than this app.
             Self::Updated => Opens::Nothing,
         }
     }
 
-    /// What answers something that the owner has just done is told to those too who want no news.
+    /// Whether the notice answers what the owner has just done. It is shown even if notifications are off.
     fn is_an_answer(&self) -> bool {
         matches!(self, Self::NotSaved { .. } | Self::StaysInTray | Self::NoWindow { .. } | Self::Updated)
     }
 
-    /// A notice that must not be missed. It is shown even when the window is in front, since another program may have
-    /// pressed the switch.
+    /// Whether the notice must not be missed. It is shown even if the window is in front, because another program may
+    /// have used the switch.
     pub(super) fn is_an_alarm(&self) -> bool {
         *self == Self::TurnedOn
     }
@@ -194,7 +194,7 @@ impl Notice {
     }
 }
 
-/// Where a press on a notification leads.
+/// The target of a click on a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Opens {
     Nothing,
@@ -223,13 +223,13 @@ pub(crate) enum NoticeKind {
     Updated,
 }
 
-/// Lets a notice through, or not.
+/// Throttles notices.
 #[derive(Debug, Default)]
 pub(crate) struct Gate(HashMap<NoticeKind, Instant>);
 
 impl Gate {
-    /// `wanted` comes from the owner's settings; `in_front` says that the window is in front, which shows everything
-    /// but alarms anyway.
+    /// Whether to show a notice. `wanted` is the owner's setting. `in_front`: the window is in front, and shows
+    /// everything but alarms anyway.
     pub(crate) fn admits(&mut self, notice: &Notice, wanted: bool, in_front: bool, now: Instant) -> bool {
         if !(wanted || notice.is_an_answer()) || (in_front && !notice.is_an_alarm()) {
             return false;

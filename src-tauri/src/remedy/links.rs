@@ -1,5 +1,5 @@
-//! The pages of the net that the app may open, and how it opens them: with the desktop's own opener, by a fixed address. The
-//! window names a page and never an address, and no page is opened in the window itself.
+//! The web pages that the app can open, with the desktop's own opener and by a fixed address. The window names a page
+//! and never an address, and no page opens in the window itself.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tracing::warn;
 use crate::dto::error::CommandError;
 use crate::dto::trouble::{Link, LinkView};
 
-/// An opener that is still there by then has become the browser, or waits for it.
+/// Timeout for the opener. If it still runs by then, it has become the browser or waits for it.
 const OPENING: Duration = Duration::from_secs(3);
 
 impl Link {
@@ -51,7 +51,7 @@ fn opener(url: &str) -> Command {
     };
     let mut command = Command::new(program);
     command.args(arguments).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A key pressed in the app's terminal is not the browser's to answer.
+    // Its own process group, so that Ctrl-C in the app's terminal does not end the browser.
     #[cfg(unix)]
     command.process_group(0);
     command

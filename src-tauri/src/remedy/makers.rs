@@ -1,4 +1,4 @@
-//! Which product an engine's address belongs to, and how that is started and started again.
+//! The product that an engine's address belongs to, and how to start and restart it.
 
 use sandtray_core::engine::Endpoint;
 
@@ -8,7 +8,7 @@ const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Maker {
-    /// The system's own service.
+    /// The system's own Docker service.
     Docker,
     DockerDesktop,
     RootlessDocker,
@@ -21,7 +21,7 @@ pub(super) enum Maker {
     Unknown,
 }
 
-/// What to do, where a command does it, or else in words.
+/// An action: as a command if there is one, otherwise in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Typed(String),

@@ -1,5 +1,5 @@
-//! What mends an engine's trouble, in words for a person who may never have heard of Docker, with the commands of this system.
-//! Pure, but for reading once which system this is.
+//! How to fix an engine's trouble, in words for a person who may not know Docker, with the commands of this system.
+//! Pure, except that the system is read once.
 
 pub(crate) mod links;
 mod makers;
@@ -12,13 +12,13 @@ use crate::dto::trouble::{Link, LinkView, NamedView, StepView, TroubleKind, Trou
 use makers::{Act, Maker};
 use system::{Family, System};
 
-/// Said where it has to be installed.
+/// Shown when Docker has to be installed.
 const WHAT_DOCKER_IS: &str = "Docker is a program that runs other programs in containers: closed rooms with none of your files and \
     no network. Sandtray needs it to run what agents send.";
-/// Membership in the group is as good as the administrator's password.
+/// Shown before the owner joins the group, which gives as many rights as the administrator's password.
 const WHAT_THE_GROUP_MEANS: &str = "A member of this group can get all rights on this computer (root), and so can every program \
     that the member starts. Where that is too much, Docker can also run without those rights.";
-/// A host's name longer than this is not put into a command.
+/// Longest host name that is put into a command.
 const MAX_HOST: usize = 200;
 
 pub(crate) fn view(trouble: &EngineTrouble, system: System) -> TroubleView {
@@ -44,7 +44,7 @@ pub(crate) fn view(trouble: &EngineTrouble, system: System) -> TroubleView {
             update(system, "Or choose another engine or another image:"),
         ),
     };
-    // The address has its own way to Settings.
+    // A named address has its own link to Settings.
     steps.retain(|step| !step.setting || named.is_none());
     let looked_at = if let EngineTrouble::Absent { looked_at } = trouble { looked_at.clone() } else { Vec::new() };
     TroubleView {
@@ -70,7 +70,7 @@ fn leads(text: impl Into<String>, link: LinkView) -> StepView {
     StepView { link: Some(link), ..says(text) }
 }
 
-/// Where the engine is chosen.
+/// A step with a link to the engine's setting.
 fn chooses(text: impl Into<String>) -> StepView {
     StepView { setting: true, ..says(text) }
 }
@@ -94,7 +94,7 @@ fn install(system: System) -> Vec<StepView> {
         Family::Windows => "Install it, in a window of PowerShell:",
         Family::Debian | Family::Fedora | Family::Arch | Family::Suse | Family::Linux => "Install it, in a terminal:",
     };
-    // The others start it themselves.
+    // On the other systems Docker starts by itself.
     let start = match system.family {
         Family::Fedora | Family::Arch | Family::Suse => Some("sudo systemctl enable --now docker"),
         Family::Debian | Family::Linux | Family::MacOs | Family::Windows => None,
@@ -216,7 +216,7 @@ fn make_fit(unfit: Unfit, endpoint: &Endpoint, system: System) -> Vec<StepView> 
     }
 }
 
-/// The words that lead a socket of the host in this address to this computer.
+/// The command that forwards a socket of the host in this address to this computer.
 fn forward(url: &str) -> String {
     let host = url.strip_prefix("ssh://").unwrap_or_default();
     let host = host.split('/').next().unwrap_or_default();
@@ -255,7 +255,7 @@ fn update(system: System, otherwise: &str) -> Vec<StepView> {
     update.into_iter().chain([guide, chooses(otherwise)]).collect()
 }
 
-/// Where the address is to be changed, if it was written down.
+/// Where the address comes from and how to change it, if it was configured.
 fn named(endpoint: &Endpoint) -> Option<NamedView> {
     let text = match endpoint.named_by()? {
         NamedBy::Settings => "The address is from Sandtray's settings, under Engine:".into(),
@@ -269,7 +269,7 @@ fn named(endpoint: &Endpoint) -> Option<NamedView> {
     Some(NamedView { url: endpoint.url.clone(), text })
 }
 
-/// What ends another sentence, as one of its own.
+/// Turns the end of another sentence into a sentence.
 fn sentence(words: &str) -> String {
     let mut letters = words.trim().trim_end_matches('.').chars();
     let first = letters.next().map(|first| first.to_uppercase().collect::<String>()).unwrap_or_default();

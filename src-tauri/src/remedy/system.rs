@@ -1,4 +1,4 @@
-//! The system that this is, as far as the commands that mend an engine differ.
+//! The kind of this system, as far as the commands that fix an engine differ.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 use sandtray_core::disk;
 
 const OS_RELEASE: &str = "/etc/os-release";
-/// A few hundred bytes in practice.
+/// Most bytes read of `/etc/os-release`, which has a few hundred.
 const MAX_OS_RELEASE: u64 = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Debian, Ubuntu and what is made of them.
+    /// Debian, Ubuntu and their derivatives.
     Debian,
     Fedora,
     Arch,
     Suse,
-    /// Another Linux, whose own command is not known here.
+    /// A Linux whose package manager is not known here.
     Linux,
     MacOs,
     Windows,
@@ -30,7 +30,7 @@ pub(crate) struct System {
 }
 
 impl System {
-    /// Read once.
+    /// This system, read once.
     pub(crate) fn here() -> Self {
         static HERE: OnceLock<System> = OnceLock::new();
         *HERE.get_or_init(|| {
@@ -52,7 +52,7 @@ impl System {
 }
 
 impl Family {
-    /// By the text of `/etc/os-release`.
+    /// The family by the text of `/etc/os-release`.
     fn of_linux(text: &str) -> Self {
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -62,7 +62,7 @@ impl Family {
         let is = |name: &str| id == name || like.split_whitespace().any(|other| other == name);
         if is("debian") || is("ubuntu") {
             Self::Debian
-        // These are like Fedora, but their packages hold no Docker.
+        // These resemble Fedora, but their repositories have no Docker.
         } else if is("rhel") || is("centos") {
             Self::Linux
         } else if is("fedora") {

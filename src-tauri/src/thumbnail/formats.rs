@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the bytes, whatever the file's name.
+    /// The format by the first bytes, whatever the file's name.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
@@ -124,7 +124,7 @@ fn open_gif(bytes: &[u8]) -> Result<Picture<'_>, Refusal> {
     let mut decoder = options.read_info(Cursor::new(bytes)).map_err(unreadable)?;
     let (width, height) = (u32::from(decoder.width()), u32::from(decoder.height()));
     fits(width, height)?;
-    // A frame may be larger than the screen on which it is shown.
+    // A frame may be larger than the picture's canvas.
     let frame = decoder.next_frame_info().map_err(unreadable)?.ok_or(Refusal::Unreadable)?;
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (frame_width, frame_height) = (frame.width, frame.height);
@@ -181,7 +181,7 @@ fn webp_fits(bytes: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The size of a chunk that declares one.
+/// The size that a chunk declares, if it declares one.
 fn webp_size(name: &[u8; 4], data: &[u8]) -> Option<(u32, u32)> {
     let three = |at: usize| data.get(at..at + 3).map(|part| u32::from_le_bytes([part[0], part[1], part[2], 0]) + 1);
     match name {
@@ -199,7 +199,7 @@ fn webp_size(name: &[u8; 4], data: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Gray, gray with opacity, RGB or RGBA, by the number of channels.
+/// Converts grey, grey with alpha, RGB or RGBA lines, by the number of channels.
 fn rgba_lines(pixels: &[u8], width: u32, channels: usize, small: &mut Shrink) {
     let mut line = Vec::with_capacity(width as usize * 4);
     for row in pixels.chunks_exact(width as usize * channels) {

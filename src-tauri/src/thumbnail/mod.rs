@@ -3,7 +3,7 @@
 //! here, within the bounds below; it is made small, and written anew as PNG. No byte of the program's file reaches the
 //! window.
 //!
-//! This happens in a process of its own, one picture at a time: see [`process`].
+//! This happens in a separate process, one picture at a time: see [`process`].
 
 mod formats;
 mod process;
@@ -56,7 +56,7 @@ fn view(bytes: &[u8], want: Want) -> PictureView {
     })
 }
 
-/// As PNG, and whether the picture has more frames.
+/// The picture as PNG, and whether it has more frames.
 fn shown(picture: Picture<'_>) -> Result<(Vec<u8>, bool), Refusal> {
     let mut side = MAX_SIDE;
     let mut small = Shrink::new(picture.width, picture.height, side);
@@ -73,7 +73,7 @@ fn shown(picture: Picture<'_>) -> Result<(Vec<u8>, bool), Refusal> {
     }
 }
 
-/// Eight bits each of red, green, blue and opacity, line by line.
+/// RGBA, 8 bits a channel, line by line.
 #[derive(Debug, PartialEq, Eq)]
 struct Pixels {
     width: u32,

@@ -1,6 +1,6 @@
-//! The process that decodes one picture: this program, started with an argument of its own. It gets the file on its
-//! standard input, answers with one JSON value and ends. So all its memory is freed, it can be ended when it takes too
-//! long, and a decoder that panics or runs out of memory costs only that picture.
+//! The process that decodes one picture: this program, started with a special argument. It gets the file on its
+//! standard input, answers with one JSON value and exits. So all its memory is freed, it can be killed on a timeout,
+//! and a decoder that panics or runs out of memory costs only that picture.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ use crate::dto::picture::PictureView;
 const SIZE: &str = "--picture-size";
 const PIXELS: &str = "--picture";
 
-/// Processes at the same time; the next picture waits.
+/// Concurrent processes; the next picture waits.
 const AT_ONCE: usize = 1;
 /// Time for one picture. On an idle machine the largest takes a second or two.
 const TIME: Duration = Duration::from_secs(10);
@@ -99,7 +99,7 @@ impl Default for Studio {
     }
 }
 
-/// This same program, even if its file was replaced on the disk.
+/// The running program, even if its file was replaced.
 fn program() -> PathBuf {
     if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
 }
@@ -115,8 +115,11 @@ enum Failure {
 }
 
 impl Studio {
-    /// The file is asked for when its turn has come, so pictures that wait take no memory. Fails if there is no file,
-    /// or no process can be started; a picture that cannot be shown is no failure.
+    /// Decodes a picture. The file is read only when its turn has come, so waiting pictures take no memory.
+    ///
+    /// # Errors
+    ///
+    /// If there is no file, or no process can be started. A picture that cannot be shown is not an error.
     pub(crate) async fn picture(
         &self,
         file: impl Future<Output = Result<Bytes, CommandError>>,
@@ -148,7 +151,7 @@ impl Studio {
         let (mut said, mut answer) = (Vec::new(), (&mut stdout).take(MAX_ANSWER));
         let telling = async move { stdin.write_all(file).await };
         let (told, heard) = tokio::join!(telling, answer.read_to_end(&mut said));
-        // A process that has ended reads no more; its answer tells why.
+        // A process that has exited reads no more; its answer says why.
         if let Err(failure) = told {
             debug!(%failure, "a picture was not taken whole");
         }
@@ -158,7 +161,7 @@ impl Studio {
         Ok(view)
     }
 
-    /// The process gets nothing of the app: no variable, no descriptor but its two pipes.
+    /// Starts the process. It inherits no environment variable and no descriptor but its two pipes.
     fn start(&self, want: Want) -> io::Result<Child> {
         let argument = match want {
             Want::Size => SIZE,
@@ -171,7 +174,7 @@ impl Studio {
     }
 }
 
-// In these tests scripts replace the process.
+// In these tests scripts stand in for the process.
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
@@ -181,7 +184,7 @@ mod tests {
     use tempfile::TempDir;
     use tokio::time::Instant;
 
-    /// A script in place of the process.
+    /// A script that stands in for the process.
     fn studio(script: &str) -> (Studio, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("script");

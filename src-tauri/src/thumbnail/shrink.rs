@@ -1,4 +1,4 @@
-//! Takes a picture line by line and keeps a smaller one, in which each pixel is the mean of the area that it covers.
+//! Scales a picture down line by line. Each pixel is the mean of the area that it covers.
 
 use super::Pixels;
 
@@ -9,11 +9,11 @@ pub(super) struct Shrink {
     width: u64,
     height: u64,
     small: (u64, u64),
-    /// Lines received so far.
+    /// Input lines received so far.
     came: u64,
-    /// The last line, scaled to the width of the small picture.
+    /// The last input line, scaled to the output's width.
     across: Vec<Sum>,
-    /// The unfinished line of the small picture.
+    /// The unfinished output line.
     down: Vec<Sum>,
     rgba: Vec<u8>,
 }
@@ -29,7 +29,7 @@ impl Shrink {
         Self { width, height, small, came: 0, across: line.clone(), down: line, rgba: Vec::new() }
     }
 
-    /// Takes the next line of the picture, as many pixels as it is wide.
+    /// Takes the next input line, in full width.
     pub(super) fn line(&mut self, rgba: &[u8]) {
         if self.came >= self.height {
             return;
@@ -43,8 +43,7 @@ impl Shrink {
         self.came += 1;
     }
 
-    /// Scales a line. Lengths are counted in units of 1 / (`width * small`) of a line, so that pixels of both sizes end
-    /// at whole numbers.
+    /// Scales a line. Lengths are in units of 1 / (`width * small`) of a line, in which pixels of both sizes are whole.
     fn squeeze(&mut self, rgba: &[u8]) {
         self.across.fill(Sum::default());
         let (mut at, mut edge) = (0, self.width);
@@ -64,7 +63,7 @@ impl Shrink {
         }
     }
 
-    /// The same from top to bottom.
+    /// Adds the scaled line to the output, the same way from top to bottom.
     fn stack(&mut self) {
         let begin = self.came * self.small.1;
         let end = begin + self.small.1;
@@ -81,7 +80,7 @@ impl Shrink {
         }
     }
 
-    /// `None` if lines are missing.
+    /// The small picture. `None` if lines are missing.
     pub(super) fn finish(self) -> Option<Pixels> {
         let whole = self.came == self.height && self.rgba.len() as u64 == self.small.0 * self.small.1 * 4;
         whole.then_some(Pixels { width: self.small.0 as u32, height: self.small.1 as u32, rgba: self.rgba })
@@ -120,7 +119,7 @@ mod tests {
     fn a_pixel_is_the_mean_of_its_area() {
         let gray = |value: u8| [value, value, value, 255];
         let three = [gray(0), gray(90), gray(240)].concat();
-        // Each of the two has one pixel and a half: (0 * 2 + 90) / 3, (90 + 240 * 2) / 3.
+        // Each output pixel covers one and a half: (0 * 2 + 90) / 3, (90 + 240 * 2) / 3.
         assert_eq!(shrunk(3, 1, 2, &three).rgba, [gray(30), gray(190)].concat());
         assert_eq!(shrunk(1, 3, 2, &three).rgba, [gray(30), gray(190)].concat());
         let four = [gray(10), gray(20), gray(30), gray(40)].concat();

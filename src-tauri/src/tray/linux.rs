@@ -1,4 +1,4 @@
-//! The tray of the free desktops: an item and its menu on the session's bus, after the specification StatusNotifierItem.
+//! The tray on Linux: an item and its menu on the session's bus, by the StatusNotifierItem specification.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,24 +17,24 @@ use crate::app::App;
 use crate::menu::{Action, Item, SWITCH};
 use crate::{host, panel};
 
-/// All the rest waits so long for the tray at the start, and at the end.
+/// How long the start and the end of the app wait for the tray.
 const BUS: Duration = Duration::from_secs(3);
-/// A panel that does not answer by then is asked again, after a pause: it may be starting.
+/// Timeout for a panel. Then it is asked again after a pause, because it may be starting.
 const ANSWERING: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The app's whole life.
+/// Runs the app, with its tray, until it ends.
 pub(crate) fn hold(runtime: &Runtime, app: &Arc<App>) {
     runtime.block_on(async {
         let (known, first) = oneshot::channel();
         let over = CancellationToken::new();
         let staying = tokio::spawn(stay(Arc::clone(app), known, over.clone()));
-        // Whether there is a tray decides whether the window opens by itself.
+        // The window opens by itself if there is no tray, so this must be known first.
         if timeout(BUS, first).await.is_err() {
             debug!("the session's bus, or what shows its trays, takes its time");
         }
         host::run(app).await;
-        // Last: who chose Quit there is to be answered.
+        // After everything else, so that the menu still answers the Quit that was chosen in it.
         over.cancel();
         let abort = staying.abort_handle();
         if timeout(BUS, staying).await.is_err() {
@@ -43,7 +43,7 @@ pub(crate) fn hold(runtime: &Runtime, app: &Arc<App>) {
     });
 }
 
-/// Until the app is over; tries again for as long as there is none. `known` hears of the first try.
+/// Keeps the tray until the app ends, and retries while there is none. `known` is dropped after the first attempt.
 async fn stay(app: Arc<App>, known: oneshot::Sender<()>, over: CancellationToken) {
     let mut known = Some(known);
     while !over.is_cancelled() {
@@ -55,7 +55,7 @@ async fn stay(app: Arc<App>, known: oneshot::Sender<()>, over: CancellationToken
                 over.cancelled().await;
                 return handle.shutdown().await;
             }
-            // None of our failings: the window does everything too.
+            // Only logged: the window can do everything too.
             Ok(Err(failure)) => debug!(%failure, "there is no tray here"),
             Err(_) => debug!("there is no tray here: nobody answers"),
         }
@@ -70,7 +70,7 @@ async fn stay(app: Arc<App>, known: oneshot::Sender<()>, over: CancellationToken
 async fn show(app: &Arc<App>) -> Result<Handle<Shown>, ksni::Error> {
     let there = Arc::new(AtomicBool::new(true));
     let shown = Shown { face: Face::of(&app.desk.snapshot()), app: Arc::clone(app), there: Arc::clone(&there) };
-    // A panel that comes after us finds us.
+    // Registered without a panel too: one that starts later shows it.
     let handle = shown.assume_sni_available(true).spawn().await?;
     app.tray.set(there.load(Ordering::Relaxed));
     Ok(handle)
@@ -86,7 +86,7 @@ async fn keep(app: &Arc<App>, handle: &Handle<Shown>) {
 struct Shown {
     app: Arc<App>,
     face: Face,
-    /// Whether there is a panel: said before the item is known to be there, too.
+    /// Whether there is a panel. The panel's callbacks may set it before `spawn` returns.
     there: Arc<AtomicBool>,
 }
 
@@ -111,7 +111,7 @@ impl Tray for Shown {
     fn icon_pixmap(&self) -> Vec<ksni::Icon> {
         match panel::pixels(self.face.icon) {
             Ok(panel::Pixels { width, height, mut rgba }) => {
-                // The bus wants opacity first.
+                // The bus expects ARGB.
                 rgba.chunks_exact_mut(4).for_each(|pixel| pixel.rotate_right(1));
                 vec![ksni::Icon { width: width.cast_signed(), height: height.cast_signed(), data: rgba }]
             }
@@ -137,7 +137,7 @@ impl Tray for Shown {
     fn watcher_offline(&self, reason: OfflineReason) -> bool {
         debug!(?reason, "there is no tray here");
         self.panel(false);
-        // One may come.
+        // Keeps the item, because a panel may come.
         true
     }
 }
@@ -164,7 +164,7 @@ fn chosen(action: Action) -> Box<dyn Fn(&mut Shown) + Send> {
     Box::new(move |shown| perform(&shown.app, action.clone(), ksni::current_xdg_activation_token()))
 }
 
-/// Menus take `_` for the mark of a shortcut.
+/// Escapes `_`, which menus take for the mark of a shortcut.
 fn literal(text: &str) -> String {
     text.replace('_', "__")
 }

@@ -1,5 +1,5 @@
-//! The tray: shows what [`crate::menu`] says and does what is chosen there. While something runs, the menu is renewed each
-//! second for the elapsed times; else only when something changed.
+//! The tray: shows what [`crate::menu`] returns and performs the chosen actions. While something runs, the menu is
+//! updated each second for the elapsed times, otherwise only after a change.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -26,7 +26,7 @@ pub(crate) use native::hold;
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// Whether this desktop shows a tray, as far as it is known.
+/// Whether this desktop shows a tray, as far as known.
 #[derive(Debug, Default)]
 pub(crate) struct Presence(AtomicBool);
 
@@ -40,12 +40,12 @@ impl Presence {
     }
 }
 
-/// What the tray is to show.
+/// The tray's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Face {
     items: Vec<Item>,
     icon: Icon,
-    /// The state in words.
+    /// The state as text.
     words: String,
 }
 
@@ -56,11 +56,11 @@ impl Face {
     }
 }
 
-/// One face after the other, each when it is time for it, until the app ends.
+/// Yields the tray's contents when they are due, until the app quits.
 struct Faces {
     app: Arc<App>,
     snapshots: watch::Receiver<OwnerSnapshot>,
-    /// Whether the one that is up grows old by itself. `None` before the first.
+    /// Whether the current content shows elapsed times and must be updated each second. `None` before the first.
     ticks: Option<bool>,
 }
 
@@ -84,7 +84,7 @@ impl Faces {
     }
 }
 
-/// `leave` is the desktop's, to come to the front.
+/// Performs an action. `leave` is the desktop's activation token.
 fn perform(app: &Arc<App>, action: Action, leave: Option<String>) {
     match action {
         Action::Toggle => act::toggle(app),

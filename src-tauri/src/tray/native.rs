@@ -1,4 +1,4 @@
-//! The tray of macOS and of Windows: the system's own icon and menu, and the loop of events that both need on the main thread.
+//! The tray of macOS and Windows: the system's own icon and menu, and the event loop that both need on the main thread.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::menu::{Action, Icon, Item, SWITCH};
 use crate::text::plain;
 use crate::{host, panel};
 
-/// Windows has room for 128 characters, with the name and an end.
+/// Longest text of the tooltip. Windows has room for 128 characters, with the name and a NUL.
 const MAX_TIP_WORDS: usize = 100;
 
-/// What the main thread is told.
+/// A message to the main thread.
 #[derive(Debug)]
 enum Told {
     Show(Face),
     Chosen(MenuId),
     Clicked,
-    /// The app's life is.
+    /// The app has ended.
     Over,
 }
 
@@ -43,9 +43,9 @@ enum Failure {
     Tray(#[from] tray_icon::Error),
 }
 
-/// The app's whole life.
+/// Runs the app, with its tray, until it ends.
 pub(crate) fn hold(runtime: &Runtime, app: &Arc<App>) {
-    // What is chosen begins tasks.
+    // Actions from the menu spawn tasks.
     let _inside = runtime.enter();
     let mut events = events();
     let line = events.create_proxy();
@@ -63,9 +63,9 @@ fn events() -> EventLoop<Told> {
 fn events() -> EventLoop<Told> {
     use tao::platform::macos::{ActivationPolicy, EventLoopExtMacOS};
     let mut events = EventLoopBuilder::with_user_event().build();
-    // The Dock has the window's program, while there is one.
+    // Not in the Dock; the window's program is there while it is open.
     events.set_activation_policy(ActivationPolicy::Accessory);
-    // Whoever is typing goes on.
+    // Does not take the keyboard focus from other programs.
     events.set_activate_ignoring_other_apps(false);
     events
 }
@@ -87,14 +87,14 @@ fn tell(line: &EventLoopProxy<Told>, told: Told) {
     }
 }
 
-/// Windows has its menu on the right button, and the left one opens what the icon stands for.
+/// Whether a click opens the window. On Windows the right button has the menu, and the left one opens the window.
 fn opens(event: &TrayIconEvent) -> bool {
     let (left, up) = (MouseButton::Left, MouseButtonState::Up);
     cfg!(windows)
         && matches!(event, TrayIconEvent::Click { button, button_state, .. } if (*button, *button_state) == (left, up))
 }
 
-/// What the main thread keeps.
+/// The main thread's state.
 struct Stage<'a> {
     runtime: &'a Runtime,
     app: &'a Arc<App>,
@@ -141,7 +141,7 @@ impl Stage<'_> {
                 self.app.tray.set(true);
                 self.follow();
             }
-            // The window does everything too.
+            // The app goes on: the window can do everything too.
             Err(failure) => error!(%failure, "there is no tray here"),
         }
         let (app, over) = (Arc::clone(self.app), Over(self.line.clone()));
@@ -160,7 +160,7 @@ impl Stage<'_> {
         });
     }
 
-    /// macOS ends the loop as well, and the program with it, when its session ends.
+    /// Quits and waits for the app. macOS ends the loop, and the process with it, when the session ends.
     fn end(&mut self) {
         self.shown = None;
         self.app.desk.quit.cancel();
@@ -170,7 +170,7 @@ impl Stage<'_> {
     }
 }
 
-/// Says so when it is dropped, by a life that failed too.
+/// Drop guard that reports the app's end, also after a panic.
 struct Over(EventLoopProxy<Told>);
 
 impl Drop for Over {
@@ -179,7 +179,7 @@ impl Drop for Over {
     }
 }
 
-/// What is up.
+/// The shown tray.
 struct Shown {
     tray: TrayIcon,
     entries: Vec<Entry>,
@@ -199,7 +199,7 @@ impl Shown {
         Ok(Self { tray, entries, face })
     }
 
-    /// A menu of the same shape is renewed in place: a new one would close under the reader's hand.
+    /// Updates the tray. A menu of the same shape is updated in place, because a new one would close an open menu.
     fn show(&mut self, face: Face) -> Result<(), Failure> {
         if same_shape(&self.face.items, &face.items) {
             for ((old, new), entry) in self.face.items.iter().zip(&face.items).zip(&self.entries) {
@@ -224,7 +224,7 @@ impl Shown {
         Ok(())
     }
 
-    /// macOS would take one that is only set for no template, and Windows knows no templates.
+    /// Sets the icon. macOS needs it set as a template each time; Windows has no templates.
     fn paint(&self, icon: tray_icon::Icon) -> tray_icon::Result<()> {
         if cfg!(target_os = "macos") {
             self.tray.set_icon_with_as_template(Some(icon), true)
@@ -233,16 +233,16 @@ impl Shown {
         }
     }
 
-    /// `None` for an entry of a menu that is no longer up.
+    /// The action of a menu entry. `None` if the entry is of a menu that was replaced.
     fn chosen(&self, id: &MenuId) -> Option<Action> {
         let (entry, item) = self.entries.iter().zip(&self.face.items).find(|(entry, _)| entry.item().id() == id)?;
-        // A switch has turned itself. It shows what is so, not what is wished.
+        // The system has toggled the switch by itself. It must show the actual state.
         entry.renew(item);
         does(item)
     }
 }
 
-/// The handle of an item.
+/// The handle of a menu item.
 enum Entry {
     Line(MenuItem),
     Switch(CheckMenuItem),
@@ -250,7 +250,7 @@ enum Entry {
 }
 
 impl Entry {
-    /// Each has a name that no other gets.
+    /// Makes an item, with a unique id.
     fn make(item: &Item) -> Self {
         match item {
             Item::Words(text) => Self::Line(MenuItem::new(literal(text), false, None)),
@@ -309,7 +309,7 @@ fn tip(words: &str) -> String {
     if words.starts_with("Sandtray") { words } else { format!("Sandtray\n{words}") }
 }
 
-/// Menus take `&` for the mark of a shortcut.
+/// Escapes `&`, which menus take for the mark of a shortcut.
 fn literal(text: &str) -> String {
     text.replace('&', "&&")
 }

@@ -1,5 +1,5 @@
-//! The one window: a program of its own (`src-tauri/window`), started when the window is opened and gone when it is closed, so that
-//! nothing of a browser is in memory meanwhile. This folder starts it, answers what its page asks, and ends it.
+//! The window: a separate program (`src-tauri/window`) that runs only while the window is open, so that no browser
+//! engine takes memory otherwise. This folder starts it, answers its page's requests, and ends it.
 
 mod page;
 mod process;
@@ -18,7 +18,7 @@ use crate::link::ToWindow;
 pub(crate) use page::{Channel, Page};
 pub(crate) use process::own_leave;
 
-/// Wishes that wait for a window that does not read. More than a person has.
+/// Capacity of the channel of commands to a window that does not read.
 const WISHES: usize = 16;
 
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl Window {
     }
 }
 
-/// Brings it to the front where it is open already. `leave` is the desktop's, to come to the front.
+/// Opens the window, or brings an open one to the front. `leave` is the desktop's activation token.
 pub(crate) fn open(app: &Arc<App>, to: Option<Navigate>, leave: Option<String>) {
     if app.desk.quit.is_cancelled() {
         return;

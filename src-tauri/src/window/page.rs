@@ -1,4 +1,4 @@
-//! What the window's page asks, and what it is told.
+//! Answers the requests of the window's page, and sends it messages.
 
 use std::io;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::commands;
 use crate::dto::error::CommandError;
 use crate::link::{AskId, ChannelId, MAX_LINE, ToWindow};
 
-/// Lines that wait to be written.
+/// Capacity of the channel of lines to be written.
 const LINES: usize = 8;
-/// A question of more bytes has no other beside it.
+/// A request of more bytes is answered before the next is read.
 const LARGE: usize = 1 << 20;
-/// Questions that are answered at the same time; the next waits, and whatever comes behind it.
+/// Requests answered concurrently. Beyond it, reading pauses.
 const ANSWERED_AT_ONCE: usize = 64;
 
-/// The line to one window. A task of its own writes, whole lines only: whoever gives up while it waits has said nothing.
+/// Sends whole lines to one window through a writer task, so a send is cancel-safe.
 #[derive(Clone, Debug)]
 pub(crate) struct Page(Arc<Line>);
 
@@ -32,7 +32,7 @@ pub(crate) struct Page(Arc<Line>);
 struct Line {
     app: Arc<App>,
     lines: mpsc::Sender<Vec<u8>>,
-    /// The window is to end.
+    /// Ends the writer, and with it the window.
     over: CancellationToken,
     places: Arc<Semaphore>,
     listens: AtomicBool,
@@ -47,7 +47,7 @@ impl Page {
         Self(Arc::new(Line { app, lines, over, places, listens: AtomicBool::new(false) }))
     }
 
-    /// Answers in the background, as soon as there is a place; what is large is answered before the next is read.
+    /// Answers a request in the background, once a place is free. A large one is answered before the next is read.
     pub(super) async fn asked(&self, id: AskId, request: Box<RawValue>) {
         let Ok(place) = Arc::clone(&self.0.places).acquire_owned().await else { return };
         if request.get().len() > LARGE {
@@ -74,7 +74,11 @@ impl Page {
         }
     }
 
-    /// Cancel-safe. Waits for a window that reads slowly.
+    /// Sends a message. Cancel-safe. Waits while the window reads slowly (backpressure).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the message is longer than a line may be, `BrokenPipe` if the window is gone.
     pub(crate) async fn send(&self, message: &ToWindow) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         if line.len() > MAX_LINE {
@@ -84,7 +88,7 @@ impl Page {
         self.0.lines.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// The page listens from now on: it may be sent where the tray wanted it.
+    /// Call it once the page listens: from now on it can be sent to the place that the tray asked for.
     pub(crate) async fn subscribed(&self) -> io::Result<()> {
         self.0.listens.store(true, Ordering::Relaxed);
         self.send_on().await
@@ -104,7 +108,7 @@ impl Page {
         Channel { page: self.clone(), id }
     }
 
-    /// Its input ends, and so does the window.
+    /// Closes the window's input, which ends the window.
     pub(super) fn close(&self) {
         self.0.over.cancel();
     }
@@ -125,7 +129,7 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Ve
     }
 }
 
-/// By which one command of the page is told more than its answer.
+/// Sends further messages to the page for one command, beside its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     page: Page,
@@ -137,7 +141,7 @@ impl Channel {
         self.page.send(&ToWindow::Tell { channel: self.id.clone(), message: to_raw_value(message)? }).await
     }
 
-    /// Nothing follows.
+    /// Ends the channel.
     pub(crate) async fn end(self) {
         if let Err(failure) = self.page.send(&ToWindow::End { channel: self.id }).await {
             debug!(%failure, "the window has gone before its channel ended");
@@ -145,7 +149,7 @@ impl Channel {
     }
 }
 
-/// Of what is made to be written as JSON.
+/// Encodes a value that always has a JSON form.
 fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|failure| {
         error!(%failure, "an answer could not be written down");
@@ -168,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// Less than a line of the tests.
+    /// Shorter than a line of the tests.
     const PIPE: usize = 1024;
 
     fn page() -> (Page, Frames<tokio::io::DuplexStream>) {
@@ -189,7 +193,7 @@ mod tests {
         let long = "x".repeat(4 * PIPE);
         let channel = |name: &str| page.channel(name.into());
         for _ in 0..2 * LINES {
-            // Given up in the middle of a line, or before it.
+            // Cancelled before or in the middle of a line.
             let _ = tokio::time::timeout(Duration::from_millis(1), channel("a").send(&long)).await;
         }
         let end = tokio::spawn(channel("a").end());

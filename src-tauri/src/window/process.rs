@@ -1,4 +1,4 @@
-//! The window's program, from its start to its end.
+//! The window's process, from its start to its end.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,20 +21,20 @@ use crate::link::{FromWindow, MAX_LINE, OTHER_VERSION, PROGRAM, ToWindow, VERSIO
 use crate::notify;
 use crate::notify::notice::Notice;
 
-/// A window that was asked to the front and does not come hangs: another takes its place.
+/// Timeout for a window that was asked to the front. Beyond it the window hangs, and another one is started.
 const ANSWERING: Duration = Duration::from_secs(15);
-/// A window that is to end takes no longer.
+/// Timeout for a window to end. Then it is killed.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// What desktops of Wayland and of X11 call it.
+/// The environment variables of the activation token, of Wayland and of X11.
 const LEAVES: [&str; 2] = ["XDG_ACTIVATION_TOKEN", "DESKTOP_STARTUP_ID"];
 
-/// The desktop's leave to come to the front that this process was started with.
+/// The activation token that this process was started with.
 pub(crate) fn own_leave() -> Option<String> {
     LEAVES.iter().find_map(|name| std::env::var(name).ok()).filter(|leave| !leave.is_empty())
 }
 
-/// Returns when the window has gone.
+/// Runs the window until it has closed.
 pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mut leave: Option<String>) {
     loop {
         let mut said = Said::default();
@@ -51,7 +51,7 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
         let mut window = app.window.lock();
         asked_for +=
             std::iter::from_fn(|| wishes.try_recv().ok()).filter(|wish| matches!(wish, ToWindow::Front { .. })).count();
-        // Asked for while it was closing: once more.
+        // It was asked for while it was closing, so it is opened again.
         if asked_for == 0 || app.desk.quit.is_cancelled() {
             *window = None;
             return;
@@ -59,14 +59,14 @@ pub(super) async fn keep(app: Arc<App>, mut wishes: mpsc::Receiver<ToWindow>, mu
     }
 }
 
-/// What one window and the app have said to each other so far.
+/// The state of the conversation with one window.
 #[derive(Default)]
 struct Said {
-    /// How often it was to come to the front and did not.
+    /// Requests to come to the front that are not answered yet.
     asked_for: usize,
-    /// The page was to say what closing means.
+    /// The page was asked to explain what closing means.
     explained: bool,
-    /// It closes, and its owner is to be told where Sandtray stays.
+    /// The window closes, and the owner must be told that Sandtray stays in the tray.
     stays: bool,
 }
 
@@ -98,7 +98,7 @@ async fn show(
     }
 }
 
-/// Why there is no window.
+/// Why the window failed.
 #[derive(Debug, Error)]
 enum Failure {
     #[error("the window on the disk is of another version than this app")]
@@ -163,9 +163,9 @@ async fn listen(
     }
 }
 
-/// Its owner wants to close a window that asks first.
+/// Decides whether the window may close, when it asks.
 fn closing(app: &App, said: &mut Said) -> ToWindow {
-    // Wanted at the front since: it stays.
+    // It was asked to the front since, so it stays.
     if said.asked_for > 0 {
         return ToWindow::Stay;
     }
@@ -184,13 +184,13 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     let program = program()?;
     let mut command = Command::new(&program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    // A key pressed in the app's terminal is the app's to answer.
+    // Its own process group, so that only the app handles Ctrl-C in its terminal.
     #[cfg(unix)]
     command.process_group(0);
-    // By a name that the desktop knows.
+    // The name by which the desktop assigns the window to the app.
     #[cfg(target_os = "linux")]
     command.arg0(crate::link::NAME);
-    // The app's own are those of its start, and used up.
+    // The app's own tokens are from its start, and used up.
     for name in LEAVES {
         match &leave {
             Some(leave) => command.env(name, leave),
@@ -205,7 +205,7 @@ fn start(leave: Option<String>) -> io::Result<(Child, ChildStdin, ChildStdout)> 
     }
 }
 
-/// As a session does with all its programs when it ends.
+/// Whether the status is of a signal with which a session ends its programs.
 #[cfg(unix)]
 fn was_told_to_end(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;

@@ -1,5 +1,5 @@
-//! `sandtray history show`: one past run, with what came in and what came back. It is read from the owner's file, not
-//! over the socket: agents learn figures alone.
+//! `sandtray history show`: one past run with its inputs and outputs. It reads the owner's file and not the socket,
+//! over which clients only get figures.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::format::{ago, bytes, count, seconds, table};
 use crate::save::{Existing, save};
 use crate::terminal::{self, plain};
 
-/// What standard input is saved as, unless a file that came in has the name.
+/// The name that standard input is saved under: the first that no input file has.
 const STDIN: [&str; 3] = ["stdin", "stdin-of-the-run", "standard-input-of-the-run"];
 
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ fn inputs(body: &Body) -> Value {
     files.into()
 }
 
-/// Every byte that is kept.
+/// The whole record as JSON, with every byte that is kept.
 fn whole(record: &RunRecord) -> Value {
     let mut value = json!(record.row);
     value["title"] = json!(record.row.title);

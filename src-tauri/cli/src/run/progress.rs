@@ -1,4 +1,4 @@
-//! What a run waits for, drawn on stderr while it waits. Draws nothing where stderr is not a terminal.
+//! Draws on stderr what a run waits for. Draws nothing if stderr is not a terminal.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Progress {
         Self { bar: None }
     }
 
-    /// The parameters of a `code.waiting` notification.
+    /// Handles the parameters of a `code.waiting` notification.
     pub(super) fn waiting(&mut self, params: &Value) {
         match params["why"].as_str() {
             Some("pull") => {
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-/// Of what has no figure. Newer services may wait for something else, which is not shown.
+/// The text for a wait without a figure. Reasons of newer services are not shown.
 fn words(why: &str, params: &Value) -> Option<String> {
     let image = || plain(params["image"].as_str().unwrap_or_default());
     match why {

@@ -1,4 +1,4 @@
-//! What a person should know of a run beyond its output: one sentence each, on stderr.
+//! Reports on stderr what a person should know of a run beyond its output, one sentence each.
 
 use std::io::{self, IsTerminal};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::format::{bytes, count, seconds};
 use crate::terminal::plain;
 
-/// Names that a sentence lists before it says "and more".
+/// Names in a sentence before it says "and more".
 const MAX_NAMES: usize = 5;
 
 /// `saving`: the returned files are reported when they are saved, not here.

@@ -1,4 +1,4 @@
-//! Opens folder by folder, so that a link put in the way at any moment is not followed.
+//! Opens folder by folder, so that a link which replaces a folder at any moment is not followed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLO
 
 /// Fails with `AlreadyExists` if the name exists and is to be kept.
 pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    // The folder itself may be a link: its owner named it.
+    // The chosen folder itself may be a link, because its owner named it.
     let mut folder = open(root, FOLDER, Mode::empty())?;
     for parent in name.parents() {
         folder = step(&folder, parent.rsplit('/').next().unwrap_or(parent))?;
@@ -31,14 +31,14 @@ pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existi
     written
 }
 
-/// Replacing removes a link or a fifo rather than writing through it. Keeping is one step too: nothing can appear
-/// between the check and the write.
+/// Renames the draft. Replacing removes a link or a fifo rather than writing through it. Keeping is one step too, so
+/// there is no race between the check and the write.
 fn take_name(folder: &OwnedFd, draft: &str, name: &str, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replace {
         return Ok(renameat(folder, draft, folder, name)?);
     }
     match rename_if_free(folder, draft, name) {
-        // Not every file system supports that; one without hard links gives either error.
+        // Some file systems do not support that; one without hard links gives either error.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             linkat(folder, draft, folder, name, AtFlags::empty())?;
             Ok(unlinkat(folder, draft, AtFlags::empty())?)

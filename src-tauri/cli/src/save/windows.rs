@@ -10,7 +10,7 @@ use super::Existing;
 
 /// Fails with `AlreadyExists` if the name exists and is to be kept.
 pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existing) -> io::Result<()> {
-    // `~` occurs in short names, which can name hidden folders too; dots and blanks at the end are dropped.
+    // `~` occurs in short names, which can name hidden folders too. Windows drops dots and spaces at the end.
     let odd = |component: &str| {
         component.contains([':', '<', '>', '"', '|', '?', '*', '~']) || component.ends_with(['.', ' '])
     };
@@ -33,7 +33,7 @@ pub(super) fn write(root: &Path, name: &FileName, bytes: &[u8], existing: Existi
     let place = folder.join(super::last(name));
     let taken = match existing {
         Existing::Replace => fs::rename(&draft, place),
-        // In one step, unlike a check and a rename, which replaces.
+        // One step, unlike a check and a rename, which would replace a file made in between.
         Existing::Keep => fs::hard_link(&draft, place).and_then(|()| fs::remove_file(&draft)),
     };
     if taken.is_err() {

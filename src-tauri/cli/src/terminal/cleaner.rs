@@ -1,5 +1,4 @@
-//! Cleans a program's output piece by piece: text and colours stay, everything that could do more than print is left
-//! out.
+//! Cleans a program's output piece by piece: keeps text and colours, drops sequences that could do more than print.
 
 use sandtray_core::text::is_hidden;
 

@@ -1,4 +1,4 @@
-//! Who ran something, from the runs that are kept. The index `run_by_agent` has all that is asked for, so no row is read.
+//! The clients that ran something, from the kept runs. The index `run_by_agent` covers the query, so no row is read.
 
 use std::time::SystemTime;
 
@@ -7,16 +7,16 @@ use rusqlite::Connection;
 use super::row;
 use super::store::{time_of, unsigned};
 
-/// Of all names and programs, so many are told: those that ran something last.
+/// Most clients listed: those with the latest runs.
 pub const MAX_CLIENTS: u32 = 256;
 
-/// The runs of one name of one program.
+/// The runs of one client, which is a name together with a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFigure {
     pub name: String,
     pub program: Option<String>,
     pub runs: u64,
-    /// When the oldest run that is kept was asked for.
+    /// When the oldest kept run was requested.
     pub first: SystemTime,
     pub last: SystemTime,
 }
@@ -24,7 +24,7 @@ pub struct ClientFigure {
 const CLIENTS: &str = "SELECT client, client_program, count(*), min(seq), max(seq) AS last FROM run \
     INDEXED BY run_by_agent GROUP BY client, client_program ORDER BY last DESC LIMIT ?1";
 
-/// The latest first.
+/// The clients, latest run first.
 pub(super) fn clients(connection: &Connection) -> rusqlite::Result<Vec<ClientFigure>> {
     let mut statement = connection.prepare_cached(CLIENTS)?;
     let found = statement.query_map([MAX_CLIENTS], |found| {

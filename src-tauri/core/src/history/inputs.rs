@@ -1,5 +1,5 @@
-//! What came in with a run: its files, and its standard input, which has no name. Long ones are kept once for all runs
-//! that were given the same.
+//! The inputs of a run: its files, and its standard input, which has no name. Large contents are stored once for all
+//! runs that were given the same.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
@@ -9,8 +9,8 @@ use super::record::{Body, FileIn};
 use super::row;
 use super::store::{signed, unsigned};
 
-/// From this size on the same content is kept once. Looking for it takes its digest and a step in an index, which for a
-/// shorter one is more than what it saves.
+/// Contents of at least this many bytes are deduplicated. For a smaller one the digest and the index lookup cost more
+/// than they save.
 const SHARED: usize = 16 << 10;
 
 pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, body: &Body) -> rusqlite::Result<()> {
@@ -26,7 +26,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, seq: i64, body: &Body) -> ru
     Ok(())
 }
 
-/// The number of a content, which is put there if it is new.
+/// The id of a shared content, inserted if it is new.
 fn shared(transaction: &Transaction<'_>, bytes: &Bytes) -> rusqlite::Result<i64> {
     let digest = Sha256::digest(bytes);
     let known = transaction
@@ -47,7 +47,7 @@ fn shared(transaction: &Transaction<'_>, bytes: &Bytes) -> rusqlite::Result<i64>
 const OF_RUN: &str = "SELECT input.name, coalesce(input.bytes, content.bytes) FROM input \
     LEFT JOIN content ON content.id = input.content WHERE input.seq = ?1";
 
-/// Standard input and the files, in the order in which they came.
+/// Standard input and the files, in the order of the request.
 pub(super) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<(Option<Bytes>, Vec<FileIn>)> {
     let mut statement = connection.prepare_cached(&format!("{OF_RUN} ORDER BY input.rowid"))?;
     let mut found = statement.query([seq])?;
@@ -62,7 +62,7 @@ pub(super) fn read(connection: &Connection, seq: i64) -> rusqlite::Result<(Optio
     Ok((stdin, files))
 }
 
-/// One of them: the file of that name, or standard input.
+/// One input: the file of that name, or standard input for `None`.
 pub(super) fn one(connection: &Connection, seq: i64, name: Option<&str>) -> rusqlite::Result<Option<Bytes>> {
     connection
         .prepare_cached(&format!("{OF_RUN} AND input.name IS ?2"))?
@@ -71,7 +71,8 @@ pub(super) fn one(connection: &Connection, seq: i64, name: Option<&str>) -> rusq
         .map(|bytes| bytes.map(Bytes::from))
 }
 
-/// Bytes that go with a run if it and all before it go: its own, and those contents that no later run was given.
+/// Bytes freed when a run is deleted together with all before it: its own inputs, and the shared contents that no later
+/// run uses.
 pub(super) fn bytes_freed(connection: &Connection, seq: i64) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(

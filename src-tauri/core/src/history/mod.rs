@@ -1,7 +1,7 @@
-//! What ran, kept for the owner: SQLite on a thread of its own, behind a handle that anybody may clone.
+//! The history of runs, kept for the owner: SQLite on its own thread, behind a handle that is cheap to clone.
 //!
-//! [`History::record`] answers after the commit. Listing never reads code or output. A file that cannot be used is set
-//! aside and reported, at the start or whenever the damage shows, and work goes on with a new one.
+//! [`History::record`] returns after the commit. Listing never reads code or output. A file that cannot be used is set
+//! aside and reported, at the start or whenever the damage shows; then a new file is started.
 
 mod clients;
 mod inputs;
@@ -45,13 +45,13 @@ pub use record::{
 };
 pub use trouble::{Trouble, Why};
 
-/// Commands that wait for the thread; who sends one more waits too.
+/// Capacity of the command channel. At this bound senders wait (backpressure).
 const MAX_WAITING: usize = 64;
 
-/// How long a run waits to hear whether a history in trouble can be written.
+/// Time limit for the attempt to write a history that is in trouble, before a run starts.
 const TRY: Duration = Duration::from_secs(2);
 
-/// The handle. The thread ends with the last one, or at [`History::close`].
+/// The handle. The thread ends when the last handle is dropped, or at [`History::close`].
 #[derive(Debug, Clone)]
 pub struct History {
     commands: mpsc::Sender<Command>,
@@ -64,7 +64,7 @@ pub struct History {
 #[derive(Debug)]
 pub struct Opened {
     pub history: History,
-    /// The file that was there and could not be used.
+    /// The existing file, if it could not be used.
     pub set_aside: Option<SetAside>,
 }
 
@@ -96,7 +96,11 @@ impl From<rusqlite::Error> for HistoryError {
 }
 
 impl History {
-    /// Opens or makes the file. Its folder must exist.
+    /// Opens or creates the file. Its folder must exist.
+    ///
+    /// # Errors
+    ///
+    /// If the thread or the file cannot be opened. A full disk is not an error here: see [`History::troubles`].
     pub async fn open(path: &Path, settings: HistorySettings) -> Result<Opened, HistoryError> {
         let (commands, inbox) = mpsc::channel(MAX_WAITING);
         let ((asides, news), (troubles, trouble)) = (watch::channel(None), watch::channel(None));
@@ -105,7 +109,7 @@ impl History {
         let of_worker = readers.clone();
         let work = move || match start(path, &settings, of_worker, News { asides, trouble: troubles }) {
             Ok(worker) => {
-                // Whoever opened it may be gone; then the inbox is closed and the thread ends.
+                // The caller may be gone. Then the channel is closed and the thread ends.
                 let _ = opened.send(Ok(()));
                 worker.run(inbox);
             }
@@ -118,29 +122,37 @@ impl History {
         Ok(Opened { history: Self { commands, readers, news, trouble, thread }, set_aside })
     }
 
-    /// Returns once the run is committed: a crash of this process after that loses nothing.
+    /// Records a run. Returns once it is committed: a crash of this process after that loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file, and [`HistoryError::Closed`].
     pub async fn record(&self, record: RunRecord) -> Result<(), HistoryError> {
         self.ask(|answer| Command::Record(Box::new(record), answer)).await
     }
 
-    /// Newest first.
+    /// A page of runs, newest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`History::read`].
     pub async fn list(&self, query: HistoryQuery) -> Result<Page, HistoryError> {
         self.read(query, |page| page).await
     }
 
-    /// The same, with `then` applied to the page on the thread that read it. Two pages are read at a time; records are
-    /// written meanwhile.
+    /// A page of runs, with `then` applied to it on the thread that read it. At most two pages are read at a time;
+    /// records are written meanwhile.
     ///
     /// # Errors
     ///
-    /// Those of the file, and [`HistoryError::Interrupted`] if reading held up writing for too long, twice.
+    /// Those of the file, and [`HistoryError::Interrupted`] if the read delayed writes for too long, twice.
     pub async fn read<T: Send + 'static>(
         &self,
         query: HistoryQuery,
         then: impl FnOnce(Page) -> T + Clone + Send + 'static,
     ) -> Result<T, HistoryError> {
         if query.text.is_some() {
-            // Words are indexed behind the answer of a record.
+            // Words are indexed after a record is answered, so a search waits for the index.
             self.ask(Command::Settle).await?;
         }
         let asked = query.clone();
@@ -151,7 +163,7 @@ impl History {
         }
     }
 
-    /// Who ran something, the latest first: at most [`MAX_CLIENTS`]. Read beside the lists, so no record waits for it.
+    /// The clients that ran something, latest first: at most [`MAX_CLIENTS`]. Does not hold up writes.
     pub async fn clients(&self) -> Result<Vec<ClientFigure>, HistoryError> {
         match self.beside(clients::clients).await? {
             Some(found) => Ok(found),
@@ -166,7 +178,7 @@ impl History {
         }
     }
 
-    /// What the list shows of it: never reads code or output.
+    /// The list's figures of one run, without its code and output.
     pub async fn row(&self, id: RunId) -> Result<Option<RunRow>, HistoryError> {
         match self.beside(move |connection| reading::row(connection, id)).await? {
             Some(row) => Ok(row),
@@ -174,7 +186,7 @@ impl History {
         }
     }
 
-    /// One of its files, and nothing else of it. `None` where it is not kept.
+    /// One file of a run, read alone. `None` if it is not kept.
     pub async fn file(&self, id: RunId, side: Side) -> Result<Option<Bytes>, HistoryError> {
         let asked = side.clone();
         match self.beside(move |connection| reading::file(connection, id, &asked)).await? {
@@ -183,15 +195,15 @@ impl History {
         }
     }
 
-    /// Reads beside the writes. `None` where that failed: the worker owns the file, and sets a damaged one aside and
-    /// makes a missing one anew.
+    /// Reads on a read-only connection, concurrently with writes. `None` if that failed: then the worker must read,
+    /// because it owns the file, sets a damaged one aside and recreates a missing one.
     async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Clone + Send + 'static,
     ) -> Result<Option<T>, HistoryError> {
         let mut unread = self.readers.read(work.clone()).await;
         if matches!(unread, Err(Unread::Interrupted)) {
-            // It waits until the log is written back, which is what it was ended for.
+            // The retry waits for the checkpoint for which the read was interrupted.
             unread = self.readers.read(work).await;
         }
         match unread {
@@ -202,7 +214,7 @@ impl History {
         }
     }
 
-    /// False where there is no such run.
+    /// Deletes a run. False if there is no such run.
     pub async fn delete(&self, id: RunId) -> Result<bool, HistoryError> {
         self.ask(|answer| Command::Delete(id, answer)).await
     }
@@ -215,7 +227,7 @@ impl History {
         self.ask(Command::Stats).await
     }
 
-    /// From the next record on. What is kept already is pruned to the new bounds in the background.
+    /// Applies new settings from the next record on. Existing runs are pruned to the new bounds in the background.
     pub async fn configure(&self, settings: HistorySettings) -> Result<(), HistoryError> {
         self.commands.send(Command::Configure(settings)).await.map_err(|_| HistoryError::Closed)
     }
@@ -225,21 +237,22 @@ impl History {
         self.news.clone()
     }
 
-    /// While it cannot be written, or not all of it.
+    /// The trouble, while the history cannot be written or not in full.
     pub fn troubles(&self) -> watch::Receiver<Option<Trouble>> {
         self.trouble.clone()
     }
 
-    /// Tries to write where the last run could not be recorded. Otherwise no question is asked of the history's thread.
+    /// Whether the next run can be recorded. If the last one could not be, tries to write; otherwise it does not ask
+    /// the history's thread.
     ///
     /// # Errors
     ///
-    /// What keeps runs from being recorded.
+    /// The trouble that keeps runs from being recorded.
     pub async fn ready(&self) -> Result<(), Trouble> {
         if self.refuses().is_none() {
             return Ok(());
         }
-        // A thread that is gone leaves the trouble as it was.
+        // If the thread is gone or too slow, the trouble stays as it was.
         let _ = tokio::time::timeout(TRY, self.ask(Command::Try)).await;
         self.refuses().map_or(Ok(()), Err)
     }
@@ -248,12 +261,13 @@ impl History {
         self.trouble.borrow().as_ref().filter(|trouble| !trouble.records).cloned()
     }
 
-    /// Finishes what waits, closes the file and ends the thread. Every handle gets [`HistoryError::Closed`] from then on.
+    /// Finishes the commands before it, closes the file and ends the thread. From then on every handle gets
+    /// [`HistoryError::Closed`].
     pub async fn close(&self) -> Result<(), HistoryError> {
         let closed = self.ask(Command::Close).await;
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // It has answered, so it is at its end.
+            // The thread has answered its last command, so the join is short.
             let joined = tokio::task::spawn_blocking(move || thread.join()).await;
             if !matches!(joined, Ok(Ok(()))) {
                 tracing::error!("the history's thread panicked");
@@ -269,11 +283,11 @@ impl History {
     }
 }
 
-/// One run out of the file itself, for a program that is not the service. Only who may read the file can.
+/// Reads one run from the file in another process than the service's. Needs permission to read the file.
 ///
 /// # Errors
 ///
-/// Those of the file, and that it is of another version.
+/// Those of the file, and [`HistoryError::Unusable`] if it is of another version.
 pub fn read_record(path: &Path, id: RunId) -> Result<Option<RunRecord>, HistoryError> {
     let connection = schema::open_to_read(path)?;
     match schema::is_current(&connection) {
@@ -283,7 +297,7 @@ pub fn read_record(path: &Path, id: RunId) -> Result<Option<RunRecord>, HistoryE
     }
 }
 
-/// The runtime is for waiting with a bound, nothing else.
+/// Opens the worker. The runtime is used only for waits with a timeout.
 fn start(path: PathBuf, settings: &HistorySettings, readers: Readers, news: News) -> Result<Worker, HistoryError> {
     let waits = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(HistoryError::Thread)?;
     Worker::open(path, settings, readers, waits, news)

@@ -1,4 +1,4 @@
-//! The database as the worker has it: opened when it is needed, and set aside where it is damaged.
+//! Opens the worker's database on demand, and sets a damaged file aside.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -9,13 +9,13 @@ use super::store::Store;
 use super::worker::Worker;
 use crate::disk;
 
-/// Files that belong to the database.
+/// Suffixes of the files that belong to the database.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
-/// Damaged files set aside by one service. A disk that breaks every file would else be filled with them.
+/// Most damaged files set aside by one service. Without a bound, a disk that damages every file would fill up.
 const MAX_SET_ASIDE: u32 = 5;
 
 impl Worker {
-    /// Does `work`. Where that meets damage, the file is set aside and the work is done once more, on a new one.
+    /// Does `work`. On damage the file is set aside and the work is retried once, on a new file.
     pub(super) fn with<T>(
         &mut self,
         mut work: impl FnMut(&mut Store) -> rusqlite::Result<T>,
@@ -30,7 +30,7 @@ impl Worker {
     }
 
     pub(super) fn opened(&mut self) -> Result<&mut Store, HistoryError> {
-        // The file was removed under an open connection: records written there would be gone at the next start.
+        // The file was removed under an open connection: records written there would be lost at the next start.
         if self.store.is_some() && !self.path.exists() {
             self.store = None;
         }
@@ -48,7 +48,7 @@ impl Worker {
                 Ok(store) => store,
             };
             self.readers.retire();
-            // A bound of before was the last connection's.
+            // A growth bound applied only to the previous connection.
             self.bounded = false;
             self.behind = true;
             self.store = Some(store);
@@ -57,7 +57,7 @@ impl Worker {
     }
 
     fn set_aside(&mut self, reason: String) -> Result<(), HistoryError> {
-        // Closed first: Windows renames no open file, and closing keeps the log with its database.
+        // Closed first, because Windows does not rename open files and because closing folds the log into the database.
         let _alone = self.alone();
         self.readers.retire();
         self.store = None;
@@ -74,7 +74,7 @@ impl Worker {
 }
 
 enum Refusal {
-    /// The file is to be set aside.
+    /// The file must be set aside.
     Unusable(String),
     Failed(HistoryError),
 }
@@ -88,7 +88,7 @@ fn open(path: &Path) -> Result<Store, Refusal> {
     })
 }
 
-/// What no repetition mends. A full disk, a lock or a missing right is not damage.
+/// Whether a retry cannot help. A full disk, a lock or a missing permission is not damage.
 fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase))
 }

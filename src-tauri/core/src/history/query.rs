@@ -1,11 +1,11 @@
-//! One page of the list. The place after which a page starts is a key, so the thousandth page costs what the first does.
+//! Reads one page of the list. Pages start after a key, so the thousandth page costs as much as the first.
 
 use rusqlite::{Connection, ToSql};
 
 use super::record::{Cursor, HistoryQuery, MAX_PAGE, Page, cut};
 use super::row;
 
-/// Of a search, so many words count, and so many bytes of it.
+/// Bounds of a search: words, and bytes of its text. The rest is ignored.
 const MAX_WORDS: usize = 16;
 const MAX_TEXT: usize = 512;
 
@@ -17,7 +17,7 @@ pub(super) fn page(connection: &Connection, asked: &HistoryQuery) -> rusqlite::R
     let mut found = statement.query(&values[..])?;
     let (mut runs, mut last) = (Vec::with_capacity(limit), None);
     while let Some(columns) = found.next()? {
-        // One more than the page holds is there: this page has a next one.
+        // A row beyond the page: there is a next page.
         if runs.len() == limit {
             return Ok(Page { runs, next: last });
         }
@@ -35,8 +35,8 @@ struct Plan {
     values: Vec<(&'static str, Box<dyn ToSql>)>,
 }
 
-/// The statement is stepped only as far as the page needs, so it has no LIMIT: SQLite sorts nothing here, since
-/// every index ends in the order of the list.
+/// The query of a page. It needs no LIMIT, because the caller steps it only as far as the page needs and SQLite does
+/// not sort: every index ends in the order of the list.
 fn plan(asked: &HistoryQuery) -> Plan {
     let words = asked.text.as_deref().map(match_expression).filter(|words| !words.is_empty());
     let (from, key) = match &words {
@@ -57,7 +57,7 @@ fn plan(asked: &HistoryQuery) -> Plan {
         wheres.push(format!("{key} >= :from"));
         values.push((":from", Box::new(from.0)));
     }
-    // The most selective filter picks the index; `+` keeps SQLite from picking another.
+    // The most selective filter picks the index. A `+` keeps SQLite from using the index of a column.
     let searched = asked.text.is_some();
     let by_client = asked.client.is_some() && !searched;
     let by_agent = by_client && asked.program.is_some();
@@ -82,8 +82,8 @@ fn plan(asked: &HistoryQuery) -> Plan {
     Plan { sql, values }
 }
 
-/// Every word is a quoted phrase that may go on: `read_csv pan` finds `read_csv` and `pandas`, and no character of it
-/// is an operator.
+/// The FTS5 expression of a search. Each word is a quoted prefix, so its characters are no operators: `read_csv pan`
+/// finds `read_csv` and `pandas`.
 fn match_expression(text: &str) -> String {
     cut(text, MAX_TEXT)
         .split(|c: char| c.is_whitespace() || c == '\0')

@@ -1,7 +1,7 @@
-//! Connections that only read, for lists and records: writes never wait for them. Two are read at a time, over all clients.
+//! Read-only connections for lists and records, at most two at a time over all clients. Writes never wait for them.
 //!
-//! While a reader uses the log, SQLite cannot restart it. So the worker may ask for a turn without readers: what is
-//! asked for after it waits until the log is written back.
+//! SQLite cannot restart the log while a reader uses it. So the worker can ask for a turn without readers; reads that
+//! come after it wait until the log is written back.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use super::schema;
 
-/// Lists and records read at a time. Each may keep a thread and a core busy.
+/// Concurrent reads of lists and records. Each may keep a thread and a core busy.
 const LISTS: u32 = 2;
 
 /// Cheap to clone.
@@ -23,7 +23,7 @@ pub(super) struct Readers(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     turns: Arc<Semaphore>,
-    /// Incremented when the file at the path is replaced: readers of an earlier file are dropped.
+    /// Incremented when the file at the path is replaced, so that connections to the earlier file are dropped.
     era: AtomicU64,
     idle: Mutex<Vec<Reader>>,
     busy: Mutex<Vec<(u64, InterruptHandle)>>,
@@ -41,13 +41,13 @@ struct Reader {
     era: u64,
 }
 
-/// Why nothing was read.
+/// Why a read failed.
 #[derive(Debug)]
 pub(super) enum Unread {
     Closed,
-    /// The log had grown too long, so the reading was ended.
+    /// Interrupted, because the log had grown too long.
     Interrupted,
-    /// The worker may be able to repair it.
+    /// Any other error. The worker may be able to repair the file.
     Failed,
 }
 
@@ -70,30 +70,30 @@ impl Readers {
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(|_| Unread::Closed)?;
         let inner = Arc::clone(&self.0);
         let reading = tokio::task::spawn_blocking(move || {
-            // Held until the end, even if the caller is gone.
+            // Held until the read ends, even if the caller is gone.
             let _turn = turn;
             inner.read(work)
         });
         reading.await.unwrap_or(Err(Unread::Failed))
     }
 
-    /// Resolves once no list is read. None is read until the permit is dropped.
+    /// Resolves once no reads are in progress. No read starts until the permit is dropped.
     pub(super) fn turn(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + use<> {
         Arc::clone(&self.0.turns).acquire_many_owned(LISTS)
     }
 
-    /// Ends the lists that are read now.
+    /// Interrupts the reads in progress.
     pub(super) fn interrupt(&self) {
         lock(&self.0.busy).iter().for_each(|(_, handle)| handle.interrupt());
     }
 
-    /// To be called when the file at the path is replaced or about to be.
+    /// Drops the idle connections. Call it when the file at the path is replaced or about to be.
     pub(super) fn retire(&self) {
         self.0.era.fetch_add(1, SeqCst);
         lock(&self.0.idle).clear();
     }
 
-    /// No list is read from now on.
+    /// Ends reading: no read starts from now on.
     pub(super) fn close(&self) {
         self.0.turns.close();
         self.retire();
@@ -123,7 +123,7 @@ impl Inner {
 
     fn reader(&self) -> rusqlite::Result<Reader> {
         let era = self.era.load(SeqCst);
-        // A connection would go on reading a file that was removed.
+        // An open connection would go on reading a removed file.
         let idle = if self.path.exists() { lock(&self.idle).pop() } else { None };
         if let Some(reader) = idle.filter(|reader| reader.era == era) {
             return Ok(reader);

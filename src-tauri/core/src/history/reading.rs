@@ -1,4 +1,4 @@
-//! One run out of the database: its row, all of it, or one of its files. Shared by the worker and the readers.
+//! Reads one run from the database: its row, its whole record, or one of its files. Used by the worker and the readers.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -12,7 +12,7 @@ pub(super) fn row(connection: &Connection, id: RunId) -> rusqlite::Result<Option
     Ok(row::by_id(connection, id)?.map(|(_, row)| row))
 }
 
-/// At one moment: a run that is pruned meanwhile comes whole or not at all.
+/// Reads a whole run from one snapshot: a run that is pruned meanwhile is returned in full or not at all.
 pub(super) fn record(connection: &Connection, id: RunId) -> rusqlite::Result<Option<RunRecord>> {
     let moment = connection.unchecked_transaction()?;
     let found = row::by_id(&moment, id)?;
@@ -36,7 +36,7 @@ pub(super) fn body(connection: &Connection, seq: i64, row: &RunRow) -> rusqlite:
         })?
         .collect::<rusqlite::Result<_>>()?;
     let (stdin, mut files_in) = inputs::read(connection, seq)?;
-    // The first version kept the names and nothing else.
+    // The first version stored only the names and sizes of files, in the body.
     files_in.extend(body.files_in);
     let stdin = stdin.or((row.stdin_bytes == 0).then(Bytes::new));
     Ok(Some(Body { stdin, files_in, files_out, ..body }))

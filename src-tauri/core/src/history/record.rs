@@ -1,4 +1,4 @@
-//! What the history holds of a run. Types only, and how an outcome becomes one of them.
+//! What the history stores of a run: the types, and their construction from an outcome.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,19 +15,19 @@ use crate::run::{Captured, Client, INTERRUPTED, Interrupted, Limits, Outcome, Ov
 use crate::settings::Keep;
 use crate::title;
 
-/// Longest name of a client, label and sentence that are kept; the rest is cut.
+/// Longest client name, label and error message that are stored; the rest is cut off.
 const MAX_NAME_BYTES: usize = 256;
 const MAX_LABEL_BYTES: usize = 1024;
 const MAX_ERROR_BYTES: usize = 4096;
 
-/// Rows of one page.
+/// Most rows of one page.
 pub const MAX_PAGE: usize = 500;
 
-/// A run that is over, or that did not happen.
+/// A run that ended or was refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     pub row: RunRow,
-    /// `None` where the owner keeps metrics only, and where the disk had no room for it: see [`RunRow::given_up`].
+    /// `None` if the owner keeps metrics only, or if the disk was full: see [`RunRow::given_up`].
     pub body: Option<Body>,
 }
 
@@ -104,12 +104,12 @@ pub struct FileFigure {
     pub bytes: u64,
 }
 
-/// What the agent wrote and what its program answered. All of it is hostile: any bytes, any names.
+/// What the agent wrote and what its program returned. All of it is untrusted: any bytes, any names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Body {
     pub code: Bytes,
     pub args: Vec<String>,
-    /// `None` where there was some and an earlier version did not keep it.
+    /// `None` if an earlier version did not keep it.
     pub stdin: Option<Bytes>,
     pub stdout: Bytes,
     pub stderr: Bytes,
@@ -123,16 +123,16 @@ pub struct Body {
 pub struct FileIn {
     pub name: String,
     pub size: u64,
-    /// `None` where an earlier version did not keep them.
+    /// `None` if an earlier version did not keep the bytes.
     pub bytes: Option<Bytes>,
 }
 
-/// One of the files of a run, by the side on which it stands.
+/// One file of a run, and whether it is an input or an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Side {
-    /// That the program returned.
+    /// An output file.
     Out(String),
-    /// That came in.
+    /// An input file.
     In(String),
     Stdin,
 }
@@ -144,7 +144,7 @@ pub struct FileOut {
 }
 
 impl RunRecord {
-    /// `result` is what the client gets.
+    /// `result` is the client's reply.
     pub fn of(
         spec: &RunSpec,
         client: &Client,
@@ -164,21 +164,21 @@ impl RunRecord {
         }
     }
 
-    /// The figures alone: nothing that the agent or its program wrote but the label.
+    /// Drops the body and the title, which come from the program, and keeps the figures and the label.
     pub(super) fn without_words(self) -> Self {
         Self { row: RunRow { title: None, ..self.row }, body: None }
     }
 }
 
 impl RunRow {
-    /// Whether a program ran at all.
+    /// Whether the program ran.
     pub fn happened(&self) -> bool {
         self.error.is_none() || self.status == INTERRUPTED
     }
 }
 
 impl Body {
-    /// Whether all is there that came in with the run.
+    /// Whether all inputs of the run are kept.
     pub fn has_inputs(&self) -> bool {
         self.stdin.is_some() && self.files_in.iter().all(|file| file.bytes.is_some())
     }
@@ -242,7 +242,7 @@ fn ran(row: RunRow, outcome: &Outcome) -> RunRow {
     }
 }
 
-/// It has no exit code, since its end was not seen.
+/// The row of an interrupted run. It has no exit code, because the end was not observed.
 fn cut_off(row: RunRow, cut: &Interrupted) -> RunRow {
     RunRow {
         status: INTERRUPTED.to_owned(),
@@ -310,7 +310,7 @@ fn clipped(text: &str, max: usize) -> String {
     cut(text, max).to_owned()
 }
 
-/// At most `max` bytes, cut between characters.
+/// The beginning of a text: at most `max` bytes, cut between characters.
 pub(super) fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     &text[..end]
@@ -324,12 +324,12 @@ fn serialize_seconds<S: Serializer>(time: &Option<Duration>, serializer: S) -> R
     time.map(|time| time.as_secs_f64()).serialize(serializer)
 }
 
-/// A place in the list, between two runs. Opaque to those who hold one.
+/// A place in the list, between two runs. Opaque to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor(pub(super) i64);
 
 impl Cursor {
-    /// Before all runs that were asked for at this moment or later.
+    /// The place before all runs that were requested at `time` or later.
     pub fn before(time: SystemTime) -> Self {
         Self(first_place(time))
     }
@@ -365,27 +365,27 @@ impl<'de> Deserialize<'de> for Cursor {
     }
 }
 
-/// Which runs, newest first. Every filter that is there must hold.
+/// The filters of a list, newest first. A run must match all that are set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryQuery {
-    /// Older than this place: the `next` of the page before.
+    /// Only runs older than this place, which is the `next` of the previous page.
     pub before: Option<Cursor>,
     /// 0 and anything above [`MAX_PAGE`] mean [`MAX_PAGE`].
     pub limit: usize,
     pub language: Option<String>,
-    /// A status's word or an error's code.
+    /// A status or an error's code.
     pub status: Option<String>,
     /// The client's whole name.
     pub client: Option<String>,
-    /// The file name of the client's program; empty: it is not known.
+    /// The file name of the client's program. An empty one matches runs whose program is unknown.
     pub program: Option<String>,
-    /// Words that must all start somewhere in the label, the client's name, or the beginning of the code, of the output
-    /// or of the inputs.
+    /// Prefixes of words, all of which must occur in the label, the client's name, or the beginning of the code, of the
+    /// output or of the inputs.
     pub text: Option<String>,
-    /// Not older than this place.
+    /// Only runs not older than this place.
     pub from: Option<Cursor>,
-    /// Older than this place, whatever the page.
+    /// Only runs older than this place, on every page.
     pub until: Option<Cursor>,
 }
 

@@ -1,5 +1,5 @@
-//! A file that only takes room: it is removed when the disk is full, so that SQLite has the room to delete what is old,
-//! and made again when there is room.
+//! A file that reserves disk space. It is removed when the disk is full, so that SQLite has space to delete old runs,
+//! and made again when there is space.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::disk;
 
 const SUFFIX: &str = "-reserve";
-/// More than the log holds that is not in the database yet, which has to grow by that before the log can be begun anew:
-/// see `LOG_BYTES` of the worker.
+/// Larger than the part of the log that is not in the database yet. The database must grow by that part before the log
+/// can be restarted: see `LOG_BYTES` of the worker.
 const BYTES: u64 = 16 << 20;
-/// Room beyond it without which it is not made: the disk is to be used by others too.
+/// Free space that must remain after the reserve is made, for other programs.
 const BEYOND: u64 = 1 << 20;
 pub(super) const WANTED: u64 = BYTES + BEYOND;
 const BLOCK: usize = 64 << 10;
@@ -30,12 +30,16 @@ impl Reserve {
         fs::metadata(&self.path).is_ok_and(|found| found.len() >= BYTES)
     }
 
-    /// Whether there was something to give.
+    /// Removes the reserve. False if there was none.
     pub(super) fn give(&self) -> bool {
         fs::remove_file(&self.path).is_ok()
     }
 
-    /// Whole or not at all.
+    /// Makes the reserve, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// Those of writing the file.
     pub(super) fn make(&self) -> io::Result<()> {
         let made = self.fill();
         if made.is_err() {
@@ -61,7 +65,7 @@ impl Reserve {
     }
 }
 
-/// Bytes that no file system makes smaller.
+/// Pseudo-random bytes, which no file system can compress.
 struct Noise(u64);
 
 impl Noise {

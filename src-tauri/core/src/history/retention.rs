@@ -1,4 +1,4 @@
-//! Which runs go: a pure function of the oldest runs, the totals, the bounds and now.
+//! Picks the runs to prune: a pure function of the oldest runs, the totals, the bounds and the time.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,18 +24,18 @@ impl Bounds {
     }
 }
 
-/// How far over its bounds a history must be for the next write to prune more than one step.
+/// Tolerated excess over a bound, as one part in this many. Beyond it the next write prunes more than one step.
 const TOLERATED: u64 = 10;
 
 impl Bounds {
-    /// More than a tenth over a bound.
+    /// Whether the totals exceed a bound by more than the tolerated excess.
     pub(super) fn far_below(&self, totals: Stats) -> bool {
         let over = |now: u64, bound: u64| now > bound.saturating_add(bound / TOLERATED);
         over(totals.runs, self.runs) || over(totals.bytes, self.bytes)
     }
 }
 
-/// A run as far as pruning cares.
+/// The facts of a run that pruning needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) seq: i64,
@@ -43,7 +43,7 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
 }
 
-/// Of `oldest`, oldest first, those that go. The newest run stays whatever its size: the owner has just seen it.
+/// The runs to delete, from `oldest` in order. The newest is kept whatever its size: the owner has just seen it.
 pub(super) fn doomed(oldest: &[Kept], totals: Stats, bounds: &Bounds, now: SystemTime) -> Vec<i64> {
     let mut left = totals;
     let mut doomed = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn doomed(oldest: &[Kept], totals: Stats, bounds: &Bounds, now: Syste
     doomed
 }
 
-/// A run from the future, by a clock that was wrong, is not old.
+/// A run with a time in the future, from a clock that was wrong, does not count as old.
 fn too_old(run: &Kept, bounds: &Bounds, now: SystemTime) -> bool {
     now.duration_since(run.queued_at).is_ok_and(|age| age > bounds.age)
 }

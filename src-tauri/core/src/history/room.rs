@@ -1,5 +1,5 @@
-//! Recording where it is hard: on a full disk the code, inputs and output of old runs are given up before the figures
-//! of new ones. What cannot be recorded is counted, and told through [`Trouble`].
+//! Recording on a full disk. Code, inputs and output of old runs are given up before the figures of new runs. Runs that
+//! cannot be recorded are counted and reported through [`Trouble`].
 
 use std::io;
 use std::time::{Instant, SystemTime};
@@ -12,23 +12,26 @@ use super::trouble::{Trouble, Why};
 use super::worker::{RESERVE_EVERY, Worker};
 use crate::disk;
 
-/// Below this much free disk an error of the system is for want of room.
+/// Below this many free bytes an I/O error counts as a full disk.
 const NO_ROOM: u64 = 64 << 10;
-/// Of the room that is left, what the log may need. The database grows by the rest at most: what is in the log could
-/// not be written back otherwise, and the log not be begun anew.
+/// Free space left for the log when the database's growth is bounded. Without it the log could not be written back.
 const LOG_ROOM: u64 = 4 << 20;
-/// Made beside what a record needs, so that not every record begins with this.
+/// Space made beyond what a record needs, so that not every record has to make space.
 const SLACK: u64 = 256 << 10;
-/// Runs given up at once, and how often that is done for one record: what is given up may leave pages half full.
+/// Runs given up in one round, and rounds for one record: pages of removed rows may stay half full.
 const MOST_GIVEN_UP: u32 = 64;
 const ROUNDS: u32 = 3;
+<<<<<<< HEAD
 /// The pause between attempts to make the reserve is doubled this often: to about a minute.
 const MOST_DOUBLINGS: u32 = 6;
 /// A record above this gives up nothing for its output: on a full disk its figures are enough.
+=======
+/// Records above this many bytes give up no old runs for their output: on a full disk their figures are enough.
+>>>>>>> eaa09e4ff25af3cedfe7a40ee893a698214043fd
 const LARGE: u64 = 1 << 20;
 
 impl Worker {
-    /// The run's place. The record is the figures alone afterwards where the disk has no room for more.
+    /// Writes a record and returns the run's place. On a full disk the record may be reduced to its figures.
     pub(super) fn write(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
         let written = match self.insert(record) {
             Err(HistoryError::DiskFull) => self.write_on_full_disk(record),
@@ -36,7 +39,7 @@ impl Worker {
         };
         match &written {
             Ok(_) => self.recorded(),
-            // The run is there already.
+            // The run is recorded already.
             Err(HistoryError::Sql(error))
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {}
             Err(error) => {
@@ -58,7 +61,7 @@ impl Worker {
         if self.is_for_want_of_room(&error) { HistoryError::DiskFull } else { error }
     }
 
-    /// A full disk shows as more than one error.
+    /// Whether an error is due to a full disk, which SQLite reports by several codes.
     pub(super) fn is_for_want_of_room(&self, error: &HistoryError) -> bool {
         use rusqlite::ErrorCode::{CannotOpen, SystemIoFailure};
         match error {
@@ -77,7 +80,7 @@ impl Worker {
 
     fn write_on_full_disk(&mut self, record: &mut RunRecord) -> Result<i64, HistoryError> {
         if self.bounded && disk::room(&self.path).is_some_and(|room| room >= WANTED) {
-            // The disk has room again. Only the bound from before stands in the way.
+            // The disk has space again, and only the earlier growth bound is in the way.
             self.with(|store| store.bound_growth(None))?;
             self.bounded = false;
             match self.insert(record) {
@@ -105,19 +108,19 @@ impl Worker {
         Ok(written)
     }
 
-    /// Returns how many runs were given up, oldest first, for so many bytes.
+    /// Gives up the bodies of the oldest runs until `wanted` bytes are free. Returns how many runs were given up.
     fn make_room(&mut self, wanted: u64) -> u32 {
         self.reserved = false;
         self.reserve.give();
-        // The log can be begun anew, over itself, only while it is not read: lists under way end, and are read again later.
+        // The log can be restarted only without readers, so reads are interrupted; they are retried later.
         self.readers.interrupt();
         let _alone = self.alone();
         let path = self.path.clone();
         let Ok(store) = self.opened() else { return 0 };
         let (mut runs, mut bytes) = (0, 0);
-        // What is in the log already moves into the database, and leaves its room to what is written next.
+        // Moves the log into the database, so that the next writes reuse the log's space.
         let tried = store.checkpoint(Checkpoint::Restart).and_then(|()| {
-            // Overwriting what goes would take the room that there is not.
+            // Overwriting the removed content would need the space that is missing.
             store.overwrite_removed(false)?;
             while runs < MOST_GIVEN_UP && bytes < wanted {
                 let Some(freed) = store.give_up_oldest()? else { break };
@@ -125,7 +128,7 @@ impl Worker {
             }
             store.checkpoint(Checkpoint::Restart)
         });
-        // What was given up is the room to use. Other room may be taken by others before it is.
+        // The freed pages are the space to use. Free space beyond them may be taken by other programs.
         let growth = if runs > 0 { 0 } else { disk::room(&path).unwrap_or(0).saturating_sub(LOG_ROOM) };
         let tried = tried.and(store.overwrite_removed(true)).and(store.bound_growth(Some(growth)));
         (self.unwritten, self.bounded) = (0, true);
@@ -141,7 +144,7 @@ impl Worker {
         self.news.trouble.send_if_modified(|trouble| {
             let Some(before) = trouble else { return false };
             match before.why {
-                // Over once there is room for more than this one.
+                // The trouble ends once there is space for more than this record.
                 Why::DiskFull => !std::mem::replace(&mut before.records, true),
                 Why::NotUsable { .. } => trouble.take().is_some(),
             }
@@ -149,7 +152,7 @@ impl Worker {
     }
 
     pub(super) fn trouble(&mut self, why: Why, change: impl FnOnce(&mut Trouble)) {
-        // Another error in between does not end a full disk, nor its counts.
+        // Another error does not end a full disk, and does not reset its counts.
         let why = if self.bounded { Why::DiskFull } else { why };
         self.news.trouble.send_if_modified(|trouble| {
             let before = trouble.clone();
@@ -170,8 +173,7 @@ impl Worker {
         self.news.trouble.borrow().is_some()
     }
 
-    /// However busy the history is: the reserve is made where there is none, and a history that could not be written is
-    /// tried.
+    /// Makes a missing reserve and retries a history in trouble, once per interval, even while commands keep coming.
     pub(super) fn recover_when_due(&mut self) {
         let sound = self.reserved && !self.in_trouble();
         let pause = RESERVE_EVERY * 2_u32.pow(self.reserve_failures.min(MOST_DOUBLINGS));
@@ -220,7 +222,7 @@ impl Worker {
             }
             Err(error) => {
                 tracing::warn!(%error, "no room could be set aside for a full disk");
-                // What keeps this file from being made does not keep runs from being recorded.
+                // A failure to make this file does not keep runs from being recorded.
                 true
             }
         }

@@ -1,5 +1,5 @@
-//! One row of `run`, to and from its columns. Reading is lenient: a word that this version does not know is a word,
-//! text that is not UTF-8 is read with replacement characters.
+//! Converts a row of `run` to and from its columns. Reading is lenient: unknown words are kept as they are, and invalid
+//! UTF-8 is replaced with U+FFFD.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::record::{Body, FileFigure, FileIn, RunRow, StreamFigure};
 use super::store::{signed, time_of, unsigned};
 use crate::run::{Limits, Overflow, RunId, SkippedFile};
 
-/// In the order in which [`read`] takes them.
+/// The columns, in the order in which [`read`] takes them.
 pub(super) const COLUMNS: &str = "run.seq, run.id, run.client, run.client_pid, run.client_program, run.language, \
     run.label, run.status, run.error, run.exit_code, run.wall_us, run.queued_us, run.memory_bytes, run.cpu_us, \
     run.oom_kills, run.code_bytes, run.code_sha256, run.stdin_bytes, run.stdout_produced, run.stdout_returned, \
@@ -83,7 +83,7 @@ pub(super) fn by_seq(connection: &Connection, seq: i64) -> rusqlite::Result<Opti
     found.next()?.map_or(Ok(None), read)
 }
 
-/// `None` for a row whose id is none.
+/// Reads a row. `None` if its id cannot be parsed.
 pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
     let cell = |column: usize| columns.get_ref(column);
     let string = |column| cell(column).map(text);
@@ -132,7 +132,7 @@ pub(super) fn read(columns: &Row<'_>) -> rusqlite::Result<Option<RunRow>> {
     }))
 }
 
-/// For a row whose limits cannot be read.
+/// Stands in for limits that cannot be read.
 const NO_LIMITS: Limits =
     Limits { millis: 0, memory_bytes: 0, milli_cpus: 0, processes: 0, output_bytes: 0, file_bytes: 0 };
 
@@ -147,13 +147,13 @@ fn overflow_of(word: &str) -> Option<Overflow> {
     [Overflow::Kill, Overflow::Truncate].into_iter().find(|overflow| overflow_word(*overflow) == word)
 }
 
-/// The lists of a body, in one column: short, and only ever read together.
+/// The lists of a body, stored as JSON in one column: they are short and only read together.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Names {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
-    /// Of the first version, which kept no inputs.
+    /// Written by the first version only, which kept no contents of inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files_in: Vec<NameIn>,
     skipped_files: Vec<SkippedFile>,
@@ -176,7 +176,7 @@ pub(super) fn names_of(body: &Body) -> String {
     serde_json::to_string(&names).unwrap_or_default()
 }
 
-/// A body with its lists alone.
+/// A body with only its lists filled in.
 pub(super) fn names_from(value: ValueRef<'_>) -> Body {
     let Names { args, files_in, skipped_files, left_behind } = serde_json::from_str(&text(value)).unwrap_or_default();
     let files_in = files_in.into_iter().map(|NameIn { name, size }| FileIn { name, size, bytes: None }).collect();

@@ -1,4 +1,4 @@
-//! The tables, and how a database of an older version becomes one of this version.
+//! The tables, and the migrations from older versions.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-/// "Sand": tells our database from somebody else's in its place.
+/// "Sand" in ASCII. Tells our database from another program's.
 const APPLICATION_ID: i32 = 0x5361_6e64;
 
-/// How long another program (a backup, `sqlite3`) may hold the database.
+/// Timeout for a lock that another program (a backup, `sqlite3`) holds.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Entry N takes a database from version N to N + 1, in one transaction.
+/// Entry N migrates a database from version N to N + 1, in one transaction.
 const MIGRATIONS: &[&str] = &[V1, V2];
 
-/// `run.seq` is `milliseconds << 20 | tie`: the table lies in the order of the list, a place in the list is one number,
-/// and so every index ends in that order, the index of words included.
-/// `run` holds what a list shows; `body` and `file` hold what can be large, so that listing never reads it.
-/// `search` holds the index of words alone, not the words' text a second time. Left to itself it merges its segments
-/// inside commits, 100 ms at a time; here that is done between them, in small steps.
+/// `run.seq` is `milliseconds << 20 | tie`. So the table is in the order of the list, a place in the list is one
+/// number, and every index ends in that order, the word index included. `run` holds the columns of the list. `body` and
+/// `file` hold what can be large, so listing never reads it. `search` is contentless: it holds the word index without a
+/// copy of the text. Its automatic merge of segments is off, because it would take 100 ms inside commits; the worker
+/// merges between commands, in small steps.
 const V1: &str = "
 CREATE TABLE run (
   seq INTEGER PRIMARY KEY,
@@ -79,10 +79,10 @@ CREATE TABLE total (runs INTEGER NOT NULL, bytes INTEGER NOT NULL);
 INSERT INTO total VALUES (0, 0);
 ";
 
-/// `input` holds the files that came in, and standard input, which has no name there. What is long lies in `content`,
-/// once for all runs that were given it. Bytes of both are counted by triggers, since the last of several runs takes
-/// a content with it; `run.bytes` holds the rest of a run.
-/// Who ran something is counted in `run_by_agent` alone, and the runs of one program under one name are listed by it.
+/// `input` holds the input files, and standard input, which has no name. Large ones are in `content`, once for all runs
+/// that were given the same. Triggers count the bytes of both, because a content is freed only with the last run that
+/// uses it; `run.bytes` holds the other bytes of a run. `run_by_agent` covers the count of runs per client, and lists
+/// the runs of one client.
 const V2: &str = "
 CREATE INDEX run_by_agent ON run (client, client_program);
 ALTER TABLE run ADD COLUMN ended_by TEXT;
@@ -122,10 +122,10 @@ CREATE TRIGGER content_gone AFTER DELETE ON content BEGIN
 END;
 ";
 
-/// Why the file in place of the history is not used.
+/// Why a file cannot be opened as the history.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
-    /// Ours to set aside.
+    /// The file must be set aside.
     #[error("{0}")]
     Unusable(String),
     #[error("{0}")]
@@ -134,7 +134,7 @@ pub(super) enum OpenError {
     Io(#[from] io::Error),
 }
 
-/// Opens it for reading alone. Another program may be writing it.
+/// Opens the database read-only. Another program may be writing it.
 pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -143,19 +143,19 @@ pub(super) fn open_to_read(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Whether it is ours and of this version.
+/// Whether the database is a history of this version.
 pub(super) fn is_current(connection: &Connection) -> Result<bool, OpenError> {
     Ok(version(connection)? == MIGRATIONS.len())
 }
 
-/// Opens or makes the database, at the current version. Cheap whatever its size.
+/// Opens or creates the database and migrates it. Its cost does not depend on the size.
 pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     make_private(path)?;
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
     let version = version(&connection)?;
-    // auto_vacuum counts only before the first table is made, and before the log mode writes the first page.
+    // `auto_vacuum` takes effect only before the first table is made and before WAL mode writes the first page.
     connection.execute_batch(
         "PRAGMA auto_vacuum = INCREMENTAL;
          PRAGMA journal_mode = WAL;
@@ -171,7 +171,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// The log and its index take their mode from the database.
+/// Creates a missing file with mode 0600. SQLite gives the log and its index the mode of the database.
 fn make_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.create_new(true).write(true);
@@ -186,7 +186,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// 0 for a database that holds nothing yet.
+/// The database's version. 0 for an empty database.
 fn version(connection: &Connection) -> Result<usize, OpenError> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version")?;

@@ -1,4 +1,4 @@
-//! The SQL: records in, pages out. It runs on the history's own thread and knows neither channels nor damaged files.
+//! The SQL: writes records, reads pages. Runs on the history's thread. Does not handle channels or damaged files.
 
 use std::time::SystemTime;
 
@@ -11,24 +11,24 @@ use super::{inputs, query, reading, row, words};
 use crate::run::RunId;
 use crate::time::{from_millis, to_millis};
 
-/// Runs that fit in one millisecond.
+/// Bits of a run's place within its millisecond.
 const TIE_BITS: u32 = 20;
-/// The year 2248, where [`TIE_BITS`] and a signed 64-bit number leave off.
+/// In the year 2248: the bits that [`TIE_BITS`] leaves of a signed 64-bit number.
 const MAX_MILLIS: u64 = (1 << (63 - TIE_BITS)) - 1;
 
-/// Bytes that a row and its index entries take beside their texts.
+/// Estimated bytes of a row and its index entries, without their texts.
 const ROW_BYTES: u64 = 512;
 
-/// Of this many latest runs, those that are not indexed are found: the last of a service that was killed, and those for
-/// whose words a full disk had no room.
+/// Of this many latest runs, those without an index entry are found: the last run of a service that was killed, and
+/// runs whose words a full disk had no space for.
 const INDEX_LOOK: u32 = 1000;
 
 const PAGE_BYTES: u64 = 4096;
-/// SQLite's own bound.
+/// SQLite's own maximum.
 const MAX_PAGES: u64 = 4_294_967_294;
-/// Free pages are given back to the disk once there are this many, and once they are a quarter of the file.
+/// Free pages are returned to the disk once there are this many and they are a quarter of the file.
 const FREE_PAGES: u64 = 4096;
-/// Pages given back in one step.
+/// Pages returned in one step.
 const VACUUM_STEP: u64 = 256;
 /// Pages of the word index merged in one step.
 const MERGE_STEP: i32 = 16;
@@ -44,8 +44,8 @@ impl Store {
         Self { connection }
     }
 
-    /// Returns the run's place once a crash of this process loses nothing of it. It can be searched for only after
-    /// [`Store::index`].
+    /// Inserts a run and returns its place. A crash of this process after that loses nothing. A search finds it only
+    /// after [`Store::index`].
     pub(super) fn insert(&mut self, record: &RunRecord) -> rusqlite::Result<i64> {
         let transaction = self.connection.transaction()?;
         let seq = free_seq(&transaction, record.row.queued_at)?;
@@ -67,7 +67,7 @@ impl Store {
         Ok(())
     }
 
-    /// Indexes the latest run that was recorded and not indexed. False where there is none.
+    /// Indexes the latest run without an index entry. False if there is none.
     pub(super) fn catch_up(&self) -> rusqlite::Result<bool> {
         let missed: Option<i64> = self
             .connection
@@ -78,7 +78,7 @@ impl Store {
             .query_row([INDEX_LOOK], |found| found.get(0))
             .optional()?;
         let Some(seq) = missed else {
-            // What was looked at is looked at once.
+            // Frees the cache: the pages read for this are not needed again.
             self.connection.execute_batch("PRAGMA shrink_memory")?;
             return Ok(false);
         };
@@ -89,7 +89,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Whether a small change can be written.
+    /// Tests whether a small change can be written.
     pub(super) fn touch(&self) -> rusqlite::Result<()> {
         self.connection.execute("UPDATE total SET runs = runs", []).map(drop)
     }
@@ -102,8 +102,9 @@ impl Store {
         &self.connection
     }
 
-    /// False where there is no such run. Afterwards its code, inputs and output are in no file of the history; single
-    /// words of them are in the index until [`Store::merge`] has gone through what [`Store::begin_purge`] began.
+    /// Deletes a run. False if there is no such run. Afterwards its code, inputs and output are in no file of the
+    /// history. Single words of them stay in the index until [`Store::begin_purge`] and enough of [`Store::merge`] have
+    /// removed them.
     pub(super) fn delete(&mut self, id: RunId) -> rusqlite::Result<bool> {
         let seq: Option<i64> = self
             .connection
@@ -137,8 +138,8 @@ impl Store {
             .collect()
     }
 
-    /// Removes all but the figures of the oldest run that has more than those. Returns the bytes given up; none where
-    /// no run has any.
+    /// Removes the body of the oldest run that has one, and keeps its figures. Returns the freed bytes, or `None` if no
+    /// run has a body.
     pub(super) fn give_up_oldest(&mut self) -> rusqlite::Result<Option<u64>> {
         let transaction = self.connection.transaction()?;
         let oldest: Option<(i64, i64)> = transaction
@@ -162,7 +163,7 @@ impl Store {
         Ok(Some(unsigned(own) + inputs))
     }
 
-    /// Whether what is removed is overwritten, which takes as much disk again until the log is written back.
+    /// Whether removed content is overwritten. That takes as much disk space again until the log is written back.
     pub(super) fn overwrite_removed(&self, overwrite: bool) -> rusqlite::Result<()> {
         self.connection.execute_batch(if overwrite {
             "PRAGMA secure_delete = ON"
@@ -171,7 +172,7 @@ impl Store {
         })
     }
 
-    /// In one transaction.
+    /// Deletes runs in one transaction.
     pub(super) fn remove(&mut self, seqs: &[i64]) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         let (mut runs, mut bytes) = (0, 0);
@@ -190,7 +191,7 @@ impl Store {
         transaction.commit()
     }
 
-    /// Gives a few free pages back to the disk. False where there are too few to bother.
+    /// Returns some free pages to the disk. False if there are too few to be worth it.
     pub(super) fn shrink(&self) -> rusqlite::Result<bool> {
         let number = |sql: &str| self.connection.query_row(sql, [], |found| found.get(0).map(unsigned));
         let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
@@ -201,26 +202,26 @@ impl Store {
         Ok(true)
     }
 
-    /// Makes the coming merges rewrite the whole word index, and so drop the words of runs that are gone.
+    /// Starts a rewrite of the whole word index by the next merges, which drops the words of deleted runs.
     pub(super) fn begin_purge(&self) -> rusqlite::Result<()> {
         self.merge_pages(-MERGE_STEP)
     }
 
-    /// Merges a little of the word index. False where there was nothing to merge.
+    /// Merges a few pages of the word index. False if there was nothing to merge.
     pub(super) fn merge(&self) -> rusqlite::Result<bool> {
         let before = self.connection.total_changes();
         self.merge_pages(MERGE_STEP)?;
-        // The statement itself is one change.
+        // The statement itself counts as one change.
         Ok(self.connection.total_changes() - before >= 2)
     }
 
-    /// FTS5 reads a negative number as the beginning of a merge of everything.
+    /// To FTS5 a negative number starts a merge of the whole index.
     fn merge_pages(&self, pages: i32) -> rusqlite::Result<()> {
         self.connection.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?1)")?.execute([pages])?;
         Ok(())
     }
 
-    /// By how many bytes the database may grow from now on.
+    /// Bounds the growth of the database from now on, in bytes. `None` lifts the bound.
     pub(super) fn bound_growth(&self, bytes: Option<u64>) -> rusqlite::Result<()> {
         let pages = match bytes {
             None => MAX_PAGES,
@@ -247,15 +248,15 @@ impl Store {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Checkpoint {
-    /// What can be done at once.
+    /// Writes back as much as is possible without waiting.
     Passive,
-    /// All of it; what is written next goes over it, into the room that it has.
+    /// Writes back everything; the next writes overwrite the log in place.
     Restart,
-    /// All of it; the log holds nothing any more.
+    /// Writes back everything and empties the log file.
     Truncate,
 }
 
-/// Bytes that a record adds to the log, about: the worker's measure for the next checkpoint.
+/// Estimated bytes that a record adds to the log. The worker schedules checkpoints by it.
 pub(super) fn weight(record: &RunRecord) -> u64 {
     let body = record.body.iter();
     let inputs =
@@ -267,12 +268,12 @@ pub(super) fn time_of(seq: i64) -> SystemTime {
     from_millis(unsigned(seq) >> TIE_BITS)
 }
 
-/// The first place among the runs of this millisecond.
+/// The first place within a millisecond.
 pub(super) fn first_place(queued_at: SystemTime) -> i64 {
     signed(to_millis(queued_at).min(MAX_MILLIS) << TIE_BITS)
 }
 
-/// The next place within the run's millisecond.
+/// The next free place within the run's millisecond.
 fn free_seq(transaction: &Transaction<'_>, queued_at: SystemTime) -> rusqlite::Result<i64> {
     let first = first_place(queued_at);
     let last = first + ((1 << TIE_BITS) - 1);
@@ -303,7 +304,7 @@ fn count(transaction: &Transaction<'_>, runs: i64, bytes: i64) -> rusqlite::Resu
     Ok(())
 }
 
-/// What counts towards the owner's limit of bytes, without the inputs: those are counted as they are put there.
+/// Bytes of a record that count towards the owner's limit. Inputs are counted separately, when they are inserted.
 fn footprint(record: &RunRecord, names: Option<&str>) -> u64 {
     let row = &record.row;
     let texts =

@@ -1,5 +1,5 @@
-//! What the worker does between commands, in small steps: pruning, merging the index of words, giving pages back, and
-//! writing the log back.
+//! The worker's background work between commands, in small steps: pruning, merging the word index, returning pages to
+//! the disk, and writing back the log.
 
 use std::time::SystemTime;
 
@@ -9,26 +9,26 @@ use super::retention;
 use super::store::{self, Checkpoint};
 use super::worker::{Tidy, Worker};
 
-/// Runs judged, and pruned at most, in one step.
+/// Most runs judged and pruned in one step.
 const PRUNE_RUNS: u32 = 16;
-/// Bytes pruned in one step, or one run.
+/// Most bytes pruned in one step, unless a single run is larger.
 const PRUNE_BYTES: u64 = 1 << 20;
 
 impl Worker {
-    /// Prunes enough to keep up with the writes even if there is never a quiet moment.
+    /// Prunes enough to keep pace with the writes, even if commands never pause.
     pub(super) fn make_up_for(&mut self, added: u64) {
         let mut pruned = 0;
         while let Some(bytes) = self.prune() {
             pruned += bytes;
             let far = self.with(|store| store.stats()).is_ok_and(|totals| self.bounds.far_below(totals));
-            // More than was added, so that it ends some time. Not all of the excess, which may be a lot.
+            // More than was added, so that the excess shrinks. Not all of it at once, because it may be large.
             if !far || pruned > added + PRUNE_BYTES {
                 return;
             }
         }
     }
 
-    /// One step of what can wait: pruning, indexing what is not indexed, merging the word index, giving pages back.
+    /// One step of background work: pruning, indexing missed runs, merging the word index, or returning pages.
     pub(super) fn tidy(&mut self) -> Tidy {
         if self.prune().is_some() {
             return Tidy::More;
@@ -37,7 +37,7 @@ impl Worker {
             return Tidy::More;
         }
         let Some(store) = &self.store else { return Tidy::Done };
-        // Merging takes room before it gives any, and pages that are given back are taken by others.
+        // Not in trouble: merging needs space before it frees any, and returned pages may be taken by other programs.
         if self.in_trouble() {
             return Tidy::Done;
         }
@@ -60,7 +60,7 @@ impl Worker {
         }
     }
 
-    /// Indexes one run that is recorded and not indexed. A full disk has no room for its words.
+    /// Indexes one run without an index entry. Skipped while in trouble: a full disk has no space for its words.
     pub(super) fn catch_up(&mut self) -> Tidy {
         if !self.behind || self.in_trouble() {
             return Tidy::Done;
@@ -77,7 +77,7 @@ impl Worker {
         Tidy::Done
     }
 
-    /// Writes the log back while no list is read. On a busy history SQLite would do it in the middle of a commit.
+    /// Writes back the log while there are no readers. On a busy history SQLite would do it in the middle of a commit.
     pub(super) fn write_back(&mut self, _no_reader: &OwnedSemaphorePermit) {
         let how = if std::mem::take(&mut self.purged) { Checkpoint::Truncate } else { Checkpoint::Passive };
         self.unwritten = 0;
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Prunes one step. Returns the bytes removed; none if there was nothing to prune.
+    /// Prunes one step. Returns the bytes removed, or `None` if there was nothing to prune.
     fn prune(&mut self) -> Option<u64> {
         let (bounds, now) = (self.bounds, SystemTime::now());
         let pruned = self.with(|store| {

@@ -1,4 +1,4 @@
-//! A history that cannot be written, for those who tell the owner of it.
+//! The report of a history that cannot be written, for the owner.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -29,7 +29,7 @@ pub enum Why {
 }
 
 impl Why {
-    /// A clause that reads on from a colon.
+    /// A clause to follow a colon.
     pub fn clause(&self) -> String {
         match self {
             Self::DiskFull => "the disk is full".into(),
@@ -37,7 +37,7 @@ impl Why {
         }
     }
 
-    /// A whole clause about the history.
+    /// A full clause about the history.
     pub fn sentence(&self) -> String {
         match self {
             Self::DiskFull => "the disk is full, so it could not be recorded".into(),

@@ -1,12 +1,12 @@
-//! What a search looks through: label, client, and the beginnings of code, output and inputs.
+//! The text that searches look through: label, client, and the beginnings of code, output and inputs.
 
 use super::record::RunRecord;
 
-/// Of the code. A word index of all of it would cost more than the run.
+/// Indexed bytes of the code. An index of all of it would cost more than the run.
 const CODE: usize = 4 << 10;
-/// Of each stream of the output.
+/// Indexed bytes of each output stream.
 const STREAM: usize = 64 << 10;
-/// Of standard input and the files that came in, together. What is not text is left out.
+/// Indexed bytes of standard input and the input files together. Only text is indexed.
 const INPUTS: usize = 64 << 10;
 
 pub(super) fn of(record: &RunRecord) -> String {
@@ -18,7 +18,7 @@ pub(super) fn of(record: &RunRecord) -> String {
     words
 }
 
-/// About what the index takes: half of the text.
+/// Estimated bytes in the index: half of the text.
 pub(super) fn bytes(record: &RunRecord) -> usize {
     pieces(record).map(<[u8]>::len).sum::<usize>() / 2
 }
@@ -44,7 +44,7 @@ fn beginning(bytes: &[u8], most: usize) -> &[u8] {
     &bytes[..bytes.len().min(most)]
 }
 
-/// A NUL is valid UTF-8 and never text. The last character may be cut in two.
+/// Whether bytes are text: UTF-8 without NUL, which is valid UTF-8 but not text. The last character may be cut.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0) && std::str::from_utf8(bytes).err().is_none_or(|error| error.error_len().is_none())
 }

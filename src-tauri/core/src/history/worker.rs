@@ -1,4 +1,4 @@
-//! The thread that owns the database. It answers one command after the other, and tidies up between them in small steps.
+//! The thread that owns the database. It handles one command at a time, and does background work in between.
 
 use std::io;
 use std::path::PathBuf;
@@ -23,24 +23,24 @@ use crate::disk::{self, SetAside};
 use crate::run::RunId;
 use crate::settings::{HistorySettings, Keep};
 
-/// Written since the last checkpoint, before a quiet moment is used for the next.
+/// Bytes written since the last checkpoint, above which the next pause of commands is used for one.
 const CHECKPOINT_BYTES: u64 = 2 << 20;
-/// Bytes written since the last checkpoint, before the next list waits for one: while lists are read the log only
-/// grows.
+/// Bytes written since the last checkpoint, above which the next read waits for one: while there are readers, the log
+/// only grows.
 const LOG_BYTES: u64 = 8 << 20;
-/// The same where there is no room for a longer log.
+/// The same bound in trouble, when there is no space for a longer log.
 const SHORT_LOG_BYTES: u64 = 512 << 10;
-/// Bytes written since the last checkpoint, before lists under way are ended for one.
+/// Bytes written since the last checkpoint, above which reads in progress are interrupted for one.
 const LONGEST_LOG_BYTES: u64 = 32 << 20;
-/// Commands in a row, before a step of tidying runs even though more commands wait.
+/// Commands after which a step of background work runs, even if more commands wait.
 const COMMANDS_IN_A_ROW: u32 = 32;
-/// How long an operation on the whole file waits for lists under way.
+/// Timeout for reads in progress, before an operation on the whole file.
 const ALONE: Duration = Duration::from_secs(2);
-/// How long nobody must have asked for anything before the log is written back: it costs some milliseconds of disk.
+/// Pause of commands before the log is written back, which costs some milliseconds of disk.
 const QUIET: Duration = Duration::from_millis(200);
-/// How often it is tried to make the reserve, and in trouble whether the history can be written.
+/// Interval of attempts to make the reserve, and in trouble to write the history.
 pub(super) const RESERVE_EVERY: Duration = Duration::from_secs(1);
-/// How often the age of runs is looked at when nothing else happens.
+/// Longest wait for a command. Then old runs are pruned.
 const IDLE: Duration = Duration::from_secs(60 * 60);
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, HistoryError>>;
@@ -56,9 +56,9 @@ pub(super) enum Command {
     Clear(Answer<()>),
     Stats(Answer<Stats>),
     Clients(Answer<Vec<ClientFigure>>),
-    /// Whether the history can be written now, of which the latest trouble tells.
+    /// Tries to write. The latest trouble has the result.
     Try(Answer<()>),
-    /// Answered once what was recorded before can be searched for.
+    /// Answered once all earlier records are indexed for search.
     Settle(Answer<()>),
     Configure(HistorySettings),
     Close(Answer<()>),
@@ -68,7 +68,7 @@ pub(super) struct Worker {
     pub(super) path: PathBuf,
     keep: Keep,
     pub(super) bounds: Bounds,
-    /// `None` where the last attempt to open it failed; the next command tries again.
+    /// `None` if the last attempt to open it failed; the next command tries again.
     pub(super) store: Option<Store>,
     pub(super) set_asides: u32,
     pub(super) news: News,
@@ -76,24 +76,24 @@ pub(super) struct Worker {
     pub(super) readers: Readers,
     pub(super) reserve: Reserve,
     pub(super) reserved: bool,
-    /// Attempts to make it in a row that met a full disk.
+    /// Consecutive attempts to make the reserve that met a full disk.
     pub(super) reserve_failures: u32,
-    /// When the reserve and the trouble were looked at last.
+    /// Time of the last attempt to make the reserve and to end the trouble.
     pub(super) last_look: Option<Instant>,
-    /// The open database must not grow, since the disk was full.
+    /// The open database has a growth bound, because the disk was full.
     pub(super) bounded: bool,
-    /// There may be runs that are recorded and not indexed.
+    /// Some recorded runs may not be indexed yet.
     pub(super) behind: bool,
-    /// The next moment without readers, asked for to write the log back.
+    /// The requested turn without readers, for writing back the log.
     turn: Option<Turn>,
     waits: Runtime,
-    /// A run was deleted by the owner, and words of it may still be in the index.
+    /// The owner deleted a run whose words may still be in the index.
     pub(super) purging: bool,
-    /// No words are left in the index, but they may still be in the log.
+    /// The words of deleted runs are gone from the index, but may still be in the log.
     pub(super) purged: bool,
 }
 
-/// What the worker tells without being asked.
+/// The worker's reports to its handles.
 pub(super) struct News {
     pub(super) asides: watch::Sender<Option<SetAside>>,
     pub(super) trouble: watch::Sender<Option<Trouble>>,
@@ -101,17 +101,17 @@ pub(super) struct News {
 
 type Turn = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
-/// What the thread does next.
+/// The worker's next action.
 enum Next {
     Command(Command),
     Tidy,
-    /// No list is read.
+    /// A turn without readers.
     Alone(OwnedSemaphorePermit),
     Quiet,
     Ended,
 }
 
-/// Work that is left after a step of tidying.
+/// Whether background work remains after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tidy {
     More,
@@ -150,7 +150,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// A disk without room for it keeps no service from its start; all else that is wrong with the file does.
+    /// Opens the file at the start. A full disk does not keep the service from starting; any other error does.
     fn begin(&mut self) -> Result<(), HistoryError> {
         let mut opened = self.opened().map(drop);
         if self.is_full(&opened) && self.reserve.give() {
@@ -167,7 +167,7 @@ impl Worker {
         opened.as_ref().is_err_and(|error| self.is_for_want_of_room(error))
     }
 
-    /// Ends after [`Command::Close`], or once nobody holds a handle.
+    /// Handles commands until [`Command::Close`], or until the last handle is dropped.
     pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let (mut tidy, mut in_a_row) = (Tidy::More, 0);
         loop {
@@ -240,7 +240,7 @@ impl Worker {
         next
     }
 
-    /// A caller that has gone away does not need its answer; what it asked for is done all the same.
+    /// Handles one command. It is carried out even if its caller is gone.
     fn answer(&mut self, command: Command) -> Tidy {
         match command {
             Command::Record(record, answer) => {
@@ -276,7 +276,7 @@ impl Worker {
     }
 
     fn record(&mut self, mut record: RunRecord, answer: Answer<()>) {
-        // The owner may have changed their mind since the record was made.
+        // The setting may have changed since the record was made.
         if self.keep == Keep::Metrics {
             record = record.without_words();
         }
@@ -284,7 +284,7 @@ impl Worker {
         let written = self.write(&mut record);
         let seq = written.as_ref().ok().copied();
         let _ = answer.send(written.map(drop));
-        // The caller does not wait for what only a search needs.
+        // Indexed after the answer, because only searches need it.
         if let Some(seq) = seq
             && let Err(error) = self.with(|store| store.index(seq, &record))
         {
@@ -294,7 +294,7 @@ impl Worker {
     }
 
     fn delete(&mut self, id: RunId) -> Result<bool, HistoryError> {
-        // The log is written back at once, and that works only without readers.
+        // The log is written back at once, which works only without readers.
         let _alone = self.alone();
         let deleted = self.with(|store| store.delete(id))?;
         if deleted {
@@ -304,7 +304,7 @@ impl Worker {
         Ok(deleted)
     }
 
-    /// Starts a new file: nothing of the old one is left anywhere.
+    /// Starts a new file. Nothing of the old one remains.
     fn clear(&mut self) -> Result<(), HistoryError> {
         let _alone = self.alone();
         self.close()?;
@@ -320,7 +320,7 @@ impl Worker {
     }
 
     fn close(&mut self) -> Result<(), HistoryError> {
-        // SQLite writes the log into the database and removes it when the last connection closes.
+        // SQLite writes back and removes the log when the last connection closes.
         self.readers.retire();
         self.store.take().map_or(Ok(()), Store::close).map_err(HistoryError::from)
     }
@@ -331,9 +331,9 @@ impl Worker {
         self.close()
     }
 
-    /// Waits for lists under way, up to a bound. No list is read while the permit is held.
+    /// Waits for reads in progress, up to a timeout. No read starts while the permit is held.
     pub(super) fn alone(&mut self) -> Option<OwnedSemaphorePermit> {
-        // A turn that was already asked for is first in the queue.
+        // A turn requested earlier is ahead in the queue.
         let turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
         self.waits.block_on(async { tokio::time::timeout(ALONE, turn).await.ok()?.ok() })
     }
@@ -345,7 +345,7 @@ impl Worker {
     }
 }
 
-/// Never resolves if none was asked for.
+/// Waits for a requested turn. Pending forever without one.
 async fn granted(turn: &mut Option<Turn>) -> Result<OwnedSemaphorePermit, AcquireError> {
     match turn {
         Some(turn) => turn.await,

@@ -1,4 +1,4 @@
-//! One `code.batch` of one connection: so many of its runs at a time, in order, and one reply when all have ended.
+//! Answers one `code.batch`: starts its runs in order, a bounded number at a time, and replies once all have ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,15 +26,15 @@ pub(super) struct Batch<D, W> {
     pub(super) at_once: usize,
     pub(super) stop_on_failure: bool,
     pub(super) stream: bool,
-    /// Ends those that were started and keeps the others from starting.
+    /// Ends the runs that were started and keeps the others from starting.
     pub(super) cancel: Cancel,
     pub(super) answered: Answered,
-    /// The bytes of the programs that have not started yet, and of the results until the last run has ended.
+    /// Counts the bytes of the programs that have not started, and of the results until the reply is written.
     pub(super) hold: Hold,
     pub(super) account: Account,
 }
 
-/// A run of a batch that is over.
+/// The result of one run of a batch.
 struct Ended {
     item: Item,
     good: bool,
@@ -51,7 +51,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
             let (reply, _hold) = (reply, hold);
             line(&Response::new(&id, Ok(reply)))
         };
-        // A client that is gone is the session's to notice.
+        // The session notices by itself when the client is gone.
         let _ = outbox.answer(reply, &answered).await;
     }
 
@@ -59,7 +59,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
         let batch = Arc::new(self);
         let mut results = Results::new(specs.len(), batch.stream);
         let mut waiting = specs.into_iter().enumerate();
-        // Dropped with this future, which ends every run that is left.
+        // Dropping this future drops the set, which ends the runs that are left.
         let mut runs = JoinSet::new();
         let mut indexes: HashMap<task::Id, usize> = HashMap::new();
         let mut failed = None;
@@ -84,7 +84,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
         results.finish(|| not_started(batch.cancel.is_cancelled(), failed))
     }
 
-    /// Holds its place until its client has been told, so that no more results are kept than runs may go on at once.
+    /// Performs one run. It counts as running until its client has been told, which bounds the results kept at a time.
     async fn one(self: Arc<Self>, index: usize, spec: RunSpec) -> Ended {
         let about = About { request_id: &self.id, index: Some(index), run_id: spec.id };
         let (client, outbox) = (self.client.clone(), self.outbox.as_ref());
@@ -102,7 +102,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Batch<D, W> {
     }
 }
 
-/// A run of ours that failed by a fault in our own code takes no other with it.
+/// A panic in one run becomes an error in its item; the other runs of the batch go on.
 fn settled(joined: Result<(task::Id, Ended), JoinError>) -> (task::Id, Ended) {
     joined.unwrap_or_else(|error| {
         tracing::error!(%error, "a run of a batch failed");

@@ -1,4 +1,4 @@
-//! One `code.run` of one connection, from its request to its reply, with what is told of it on the way.
+//! Answers one `code.run`, and sends the notifications about its progress until the reply.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::protocol::{Id, Notification, Response};
 use crate::run::{Cancel, Captured, Client, Missed, Outcome, OutputChunk, RunId, RunSpec, Stream};
 use crate::supervisor::Progress;
 
-/// Pieces of output that wait for a client which reads slowly; the supervisor counts what it drops beyond them.
+/// Capacity of the channel of output to a client that reads slowly. The supervisor counts the bytes it drops beyond it.
 const OUTPUT_CHUNKS: usize = 64;
-/// The most output that an engine hands over at once.
+/// The largest chunk of output that an engine delivers, in bytes.
 const CHUNK: usize = 32 << 10;
-/// How often a caller that waits is told why. A run that starts sooner is told nothing.
+/// Interval of `code.waiting` notifications. A run that starts sooner gets none.
 const WAITING_EVERY: Duration = Duration::from_millis(100);
 
 pub(super) struct Call<D, W> {
@@ -37,7 +37,7 @@ pub(super) struct Call<D, W> {
     pub(super) stream: bool,
     pub(super) cancel: Cancel,
     pub(super) answered: Answered,
-    /// The bytes that the call keeps: its program, then its result.
+    /// Counts the bytes that the call keeps: its program, then its result.
     pub(super) hold: Hold,
 }
 
@@ -49,24 +49,25 @@ impl<D: Runs, W: AsyncWrite + Unpin> Call<D, W> {
         let kept = hold.clone();
         let result = perform(&door, client, &outbox, about, Wanted { spec, stream, hold }, &cancel).await;
         let reply = || {
-            // Both end with the line: from then on the outbox holds it, and no other copy of the result exists.
+            // Both are dropped with the line made: the outbox then counts its bytes, and no other copy of the result
+            // exists.
             let (result, _kept) = (result, kept);
             let reply = result.as_ref().map(|outcome| RunReply::new(run, outcome)).map_err(Into::into);
             line(&Response::new(&id, reply))
         };
-        // A client that is gone is the session's to notice.
+        // The session notices by itself when the client is gone.
         let _ = outbox.answer(reply, &answered).await;
     }
 }
 
-/// A run, whether its client is told of its progress, and the bytes kept for it.
+/// A run, whether it streams its progress, and the account of the bytes kept for it.
 pub(super) struct Wanted {
     pub(super) spec: RunSpec,
     pub(super) stream: bool,
     pub(super) hold: Hold,
 }
 
-/// The run to its end, which comes early once `cancel` is cancelled.
+/// Performs the run to its end. `cancel` ends it early.
 pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     door: &D,
     client: Client,
@@ -84,7 +85,7 @@ pub(super) async fn perform<D: Runs, W: AsyncWrite + Unpin>(
     }
 }
 
-/// The run goes on while its client is slow to take what is told of it; both are done before the reply.
+/// Performs a run and streams its progress. A slow client does not hold up the run; both have ended before the reply.
 async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     door: &D,
     client: Client,
@@ -124,7 +125,7 @@ async fn streamed<D: Runs, W: AsyncWrite + Unpin>(
     result
 }
 
-/// Bytes of output that may wait to be sent, beside the outcome.
+/// Upper bound of the bytes of output that wait to be sent, beside the outcome.
 fn untold(stdout: &Captured, stderr: &Captured) -> usize {
     let produced = usize::try_from(stdout.produced.saturating_add(stderr.produced));
     produced.unwrap_or(usize::MAX).min(OUTPUT_CHUNKS * CHUNK)
@@ -150,7 +151,7 @@ struct Teller<'a, W> {
 }
 
 impl<W: AsyncWrite + Unpin> Teller<'_, W> {
-    /// Returns once the run is over and all its output is told.
+    /// Sends notifications until the run is over and all its output is sent.
     async fn tell(&mut self, over: &CancellationToken) -> Result<(), Gone> {
         loop {
             tokio::select! {
@@ -166,7 +167,7 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
                 _ = self.ticks.tick(), if self.has_started.is_some() => self.tell_waiting().await?,
             }
         }
-        // The outcome is there, so nothing more is sent.
+        // The run is over, so the channel gets no more chunks.
         while let Ok(chunk) = self.chunks.try_recv() {
             self.tell_output(&chunk).await?;
         }
@@ -184,7 +185,7 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
     }
 
     async fn tell_output(&mut self, chunk: &OutputChunk) -> Result<(), Gone> {
-        // The two come by different ways, and what prints has started.
+        // `started` and output come over different channels and may race. Output implies that the run has started.
         if self.has_started.take().is_some() {
             self.tell_started().await?;
         }
@@ -207,7 +208,7 @@ impl<W: AsyncWrite + Unpin> Teller<'_, W> {
     }
 }
 
-/// Whether the run started; never ready once that is known.
+/// Whether the run started. Pending forever once that is known.
 async fn started(receiver: &mut Option<oneshot::Receiver<()>>) -> bool {
     match receiver {
         Some(receiver) => receiver.await.is_ok(),
@@ -220,7 +221,7 @@ fn waiting(snapshot: &Snapshot, run: RunId) -> Option<Waiting> {
     live().find(|live| live.run_id == run)?.waiting
 }
 
-/// The image's name, where it is the image that the run waits for.
+/// The image's name, if the run waits for its image.
 fn image(snapshot: &Snapshot, language: Language, waiting: Waiting) -> Option<String> {
     match waiting {
         Waiting::Pull { .. } | Waiting::Preparation | Waiting::Check => {

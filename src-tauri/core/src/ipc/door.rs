@@ -1,4 +1,4 @@
-//! What a session may ask of the rest of the product, and nothing more: no agent can turn anything on through it.
+//! What a session can do with the rest of the product. It can change no setting, so no agent can turn anything on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::run::{Cancel, Client, ClientId, Limits, Outcome, RunId, RunSpec};
 use crate::supervisor::{Progress, Supervisor};
 use crate::visitors::Visitors;
 
-/// How often one client process may read a list. A list costs more than a call, and too many would slow everyone down.
+/// Least interval between two lists of one client process. A list costs more than a call and would slow down others.
 const LIST_EVERY: Duration = Duration::from_millis(100);
 
-/// The product as a session sees it. A trait, so that a session can be tested without an engine.
+/// The backend of a session. It is a trait, so that a session can be tested without an engine.
 pub trait Runs: Clone + Send + Sync + 'static {
-    /// `cancel` ends the run, and so does dropping the future.
+    /// Performs a run. `cancel` ends it, and so does dropping the future.
     fn run(
         &self,
         spec: RunSpec,
@@ -32,33 +32,34 @@ pub trait Runs: Clone + Send + Sync + 'static {
 
     fn cancel(&self, client: ClientId, run: RunId) -> impl Future<Output = bool> + Send;
 
-    /// Every change of the state, the latest at any time.
+    /// The state of the service; the receiver holds the latest snapshot.
     fn watch(&self) -> watch::Receiver<Snapshot>;
 
     /// The owner's limits as they are now.
     fn limits(&self) -> Limits;
 
-    /// How many runs of one batch are worth handing over at once; more would only wait, or be refused.
+    /// How many runs of one batch to hand over at a time. More would only wait, or be refused.
     fn at_once(&self) -> usize;
 
-    /// `{runs, next}`: figures of past runs, neither code nor output. `hold` counts the bytes once they are read.
+    /// A page of past runs as JSON, `{runs, next}`: figures only, neither code nor output. `hold` counts its bytes once
+    /// they are read.
     fn history(
         &self,
         request: HistoryRequest,
         hold: Hold,
     ) -> impl Future<Output = Result<Box<RawValue>, RunError>> + Send;
 
-    /// While runs cannot be recorded, or not whole.
+    /// Set while runs cannot be recorded, or not in full.
     fn history_trouble(&self) -> Option<Trouble>;
 
-    /// The budget of all clients.
+    /// The memory budget of all clients.
     fn budget(&self) -> Budget;
 
-    /// Where each client is entered, for the owner.
+    /// The registry of clients that the owner sees.
     fn visitors(&self) -> Visitors;
 }
 
-/// The real one.
+/// The backend in the service: supervisor, settings and history.
 #[derive(Clone)]
 pub struct Door {
     pub supervisor: Supervisor,
@@ -121,7 +122,7 @@ impl Runs for Door {
         let query = HistoryQuery { before, limit: request.limit as usize, ..HistoryQuery::default() };
         let read = move |page: Page| {
             let page = to_raw_value(&page).map_err(|error| RunError::Internal(error.to_string()))?;
-            // Checked on the reading thread, so that many requests at once cannot all pass the check.
+            // Checked on the reading thread, so that concurrent requests cannot all pass the check.
             if !hold.may_begin() {
                 return Err(RunError::NoRoom { own: true });
             }
@@ -132,7 +133,7 @@ impl Runs for Door {
     }
 }
 
-/// The history's own sentence says whether it is for want of time or of a file that can be read.
+/// Maps a failed read to an error. Its message is the history's own, which names the cause: a timeout or the file.
 fn unreadable(error: HistoryError) -> RunError {
     let hint = match &error {
         HistoryError::Closed => return RunError::ShuttingDown,

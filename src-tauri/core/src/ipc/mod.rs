@@ -1,5 +1,5 @@
-//! The local door: who may connect, and how many. What is said over a connection is [`session`]'s to know.
-//! Sockets and pipes are named in this folder only.
+//! The local transport: who may connect, and how many connections there are. [`session`] handles what is said over one.
+//! No other folder names sockets or pipes.
 
 mod batch;
 mod call;
@@ -33,13 +33,13 @@ pub use unix::{Listener, connect};
 #[cfg(windows)]
 pub use windows::{Listener, connect};
 
-/// How long to leave the door alone when the system refuses to open it, for want of file descriptors say.
+/// Pause after a failed accept, for example when the system has no free file descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// At shutdown: how long runs may take to be answered. The supervisor ends them within five seconds.
+/// At shutdown: how long connections wait for the replies of their runs. The supervisor ends runs within five seconds.
 const FAREWELL: Duration = Duration::from_secs(8);
 
-/// Why the door could not be opened.
+/// Why the listener could not be opened.
 #[derive(Debug, Error)]
 pub enum BindError {
     #[error("Sandtray runs already: another service listens at {}.", path.display())]
@@ -52,30 +52,30 @@ pub enum BindError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Who is on the other side, by the kernel's word.
+/// The process at the other end of a connection, as the kernel reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Peer {
     pub pid: Option<u32>,
-    /// None if the kernel does not tell.
+    /// None if the kernel does not report it.
     pub process: Option<Process>,
     /// The file name of the program.
     pub program: Option<String>,
 }
 
-/// Every connection of one process has its own id, whichever listener it came by.
+/// A connection id, unique in this process over all listeners.
 pub fn next_client() -> ClientId {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     ClientId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The error for a client without a place.
+/// The error for a client that gets no place, as a line.
 fn turned_away(refused: Refused) -> Vec<u8> {
     let id = Id::null();
     let response = Response::<()>::new(&id, Err(ErrorObject::too_many_connections(refused.message())));
     outbox::line(&response).unwrap_or_default()
 }
 
-/// Stops the accept loop of a [`Listener`] and waits until every connection has got its replies.
+/// A running accept loop. [`Serving::stop`] ends it.
 #[derive(Debug)]
 pub struct Serving {
     stop: CancellationToken,
@@ -83,7 +83,8 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Call it while the supervisor shuts down: connections live on until their runs have been answered.
+    /// Stops accepting and waits until every connection has its replies. Call it while the supervisor shuts down:
+    /// connections stay open until their runs have been answered.
     pub async fn stop(self) {
         self.stop.cancel();
         if let Err(error) = self.task.await {
@@ -92,7 +93,7 @@ impl Serving {
     }
 }
 
-/// Serves in the background.
+/// Spawns the accept loop of a listener.
 pub fn serve<D: door::Runs>(listener: Listener, door: D) -> Serving {
     let stop = CancellationToken::new();
     let task = tokio::spawn(listener.serve(door, stop.clone()));

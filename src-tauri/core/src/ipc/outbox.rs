@@ -1,5 +1,5 @@
-//! The way out of one connection. Whoever has something to say writes it here itself, one at a time: there is no queue
-//! that a client which does not read could fill, only senders that wait.
+//! The writer of one connection. Senders write in turn behind a lock. There is no queue that a client which does not
+//! read could fill: its senders wait (backpressure).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 use crate::budget::Account;
 use crate::codec::{WRITE_STALL, write_frame};
 
-/// A message from this size on counts on its client's account while it is written.
+/// Messages of at least this many bytes count on their client's account while they are written.
 const COUNTED: usize = 64 << 10;
 
-/// The client does not take what it is sent, now or ever again.
+/// The client disconnected, or stopped reading for good.
 #[derive(Debug)]
 pub(super) struct Gone;
 
-/// Whether the reply to a request is on its way to the client.
+/// Whether the reply to a request is being written or has been written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answered(Arc<AtomicBool>);
 
@@ -41,7 +41,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { writer: Mutex::new(writer), account, broken: CancellationToken::new() }
     }
 
-    /// Resolves once a write has failed, or stalled past its bound.
+    /// Resolves once a write has failed or timed out.
     pub(super) async fn broken(&self) {
         self.broken.cancelled().await;
     }
@@ -50,9 +50,9 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         self.write(|| line(message), || ()).await
     }
 
-    /// The reply to a request. The client may use the id again as soon as it has read it, which is sooner than a write is
-    /// known to have ended: so the mark comes first, when nothing else can be written before the reply any more.
-    /// `reply` is the value that becomes the line; it is dropped once the line is made.
+    /// Writes the reply to a request and marks it as answered. The mark is set before the write, with the lock held: a
+    /// client may reuse the id as soon as it has read the reply, before the write is known to have ended. `reply` makes
+    /// the line from the result and drops the result.
     pub(super) async fn answer(
         &self,
         reply: impl FnOnce() -> Option<Vec<u8>>,
@@ -62,7 +62,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     async fn write(&self, encode: impl FnOnce() -> Option<Vec<u8>>, before: impl FnOnce()) -> Result<(), Gone> {
-        // Encoded with the lock held: of all the replies that wait for a slow reader, one at a time is text.
+        // Encoded with the lock held: of the replies that wait for a slow reader, only one is encoded at a time.
         let mut writer = self.writer.lock().await;
         if self.broken.is_cancelled() {
             return Err(Gone);

@@ -1,5 +1,5 @@
-//! Decides which connections get a place: how many there are in all and per program, and which one gives way when all
-//! places are taken. Only the listener's task decides; sessions just record their activity.
+//! Admits connections: limits them in total and per process, and picks the one to close when all places are taken.
+//! Only the listener's task decides; sessions just record their activity.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tokio_util::sync::CancellationToken;
 use super::{ACCEPT_PAUSE, FAREWELL, Peer};
 use crate::budget::{Account, Budget};
 
-/// Connections at once, not counting the owner's places.
+/// Concurrent connections, not counting the owner's places.
 pub const MAX_CONNECTIONS: usize = 64;
-/// More connections, for the owner's own program alone, which is told by its file. More than one: a run of the owner's may
-/// hold one for a minute.
+/// Additional places for the owner's own program, which is recognised by its file. There are several because one run of
+/// the owner's may hold a connection for a minute.
 pub const OWNERS_PLACES: usize = 4;
-/// Connections of one process.
+/// Concurrent connections of one process.
 pub const MAX_OF_PROCESS: usize = 16;
-/// Connections that were asked to leave and have not left.
+/// Closing connections that may still be open at a time.
 const MAX_LEAVING: usize = 16;
-/// How long a connection that was asked to leave has to read why.
+/// Grace period in which a closing connection may read the reason.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// A process as the kernel identifies it. A pid is reused, but not within the clock tick in which its process began.
+/// A process as the kernel identifies it. A pid may be reused, but not within the clock tick of its process's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process {
     pub pid: u32,
@@ -43,7 +43,7 @@ pub struct Seat {
 #[derive(Debug)]
 struct Marks {
     born: Instant,
-    /// Milliseconds from `born` to the last request or the last reply.
+    /// Milliseconds from `born` to the last request or reply.
     active: AtomicU64,
     runs: AtomicUsize,
     subscribed: AtomicBool,
@@ -60,7 +60,7 @@ impl Seat {
         Self { account, marks: Arc::new(marks), leave: CancellationToken::new() }
     }
 
-    /// Records that a request came or a run ended, and how many runs go on.
+    /// Records a request or the end of a run, and the number of runs in progress.
     pub(super) fn active(&self, runs: usize) {
         let now = self.marks.born.elapsed().as_millis();
         self.marks.active.store(u64::try_from(now).unwrap_or(u64::MAX), Relaxed);
@@ -71,7 +71,7 @@ impl Seat {
         self.marks.subscribed.store(true, Relaxed);
     }
 
-    /// Resolves once the place is given to another connection.
+    /// Resolves once the connection must close to make room for another.
     pub(super) async fn asked_to_leave(&self) {
         self.leave.cancelled().await;
     }
@@ -124,7 +124,7 @@ impl Places {
         Self { budget, taken: HashMap::new(), sessions: JoinSet::new() }
     }
 
-    /// A place for a new connection; an idle one may be closed for it. `owns` is called only if the answer matters.
+    /// Admits a new connection, closing an idle one if needed. `owns` is called only if its answer matters.
     pub(super) fn admit(&mut self, peer: &Peer, owns: impl Fn() -> bool) -> Result<Admitted, Refused> {
         while let Some(done) = self.sessions.try_join_next_with_id() {
             self.gone(done);
@@ -160,7 +160,7 @@ impl Places {
     }
 
     pub(super) fn seat(&self, admitted: &Admitted) -> Seat {
-        // One account for all connections of a process.
+        // All connections of a process share one account.
         let account = self.of(admitted.process).next().map(|taken| taken.seat.account.clone());
         Seat::new(account.unwrap_or_else(|| self.budget.account()))
     }
@@ -181,7 +181,7 @@ impl Places {
         self.taken.insert(task.id(), Taken { process, seat, owners });
     }
 
-    /// Reads the results of sessions that ended. Never ready while there is none, so it can be used in a `select!`.
+    /// Reads the results of sessions that ended. Pending while there are no sessions, so it can be used in a `select!`.
     pub(super) async fn reap(&mut self) {
         match self.sessions.join_next_with_id().await {
             Some(done) => self.gone(done),
@@ -189,8 +189,8 @@ impl Places {
         }
     }
 
-    /// Waits for the sessions, which end by themselves once their token is cancelled. It does not wait for a session
-    /// whose client does not read.
+    /// Waits for the sessions, which end by themselves once their token is cancelled. Sessions whose client does not
+    /// read are aborted after a bound.
     pub(super) async fn finish(mut self) {
         let ended = async {
             while !self.sessions.is_empty() {
@@ -221,13 +221,13 @@ impl Places {
         }
     }
 
-    /// Connections of an unknown process count as one process each.
+    /// The connections of a process. A connection whose process is unknown counts as a process of its own.
     fn of(&self, process: Option<Process>) -> impl Iterator<Item = &Taken> {
         self.taken.values().filter(move |taken| process.is_some() && taken.process == process)
     }
 
-    /// The connection to close: it has no run and no subscription, its program has other connections, it has been idle
-    /// longest. A subscribed one is closed only if its program has others.
+    /// The connection to close: the longest idle one without runs. Prefers connections without a subscription, then
+    /// those whose process has others. A subscribed connection is closed only if its process has others.
     fn longest_idle(&self) -> Option<task::Id> {
         let candidates = self.taken.iter().filter(|(_, taken)| !taken.owners && !taken.seat.runs());
         let ranked = candidates.map(|(id, taken)| {
@@ -239,7 +239,7 @@ impl Places {
     }
 }
 
-/// Permission to take a place.
+/// A granted place that is not taken yet.
 #[derive(Debug)]
 pub(super) struct Admitted {
     process: Option<Process>,

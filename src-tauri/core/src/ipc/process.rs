@@ -1,4 +1,4 @@
-//! Facts from the kernel about the process at the other end of a socket. Without `/proc` there are few.
+//! What the kernel reports about the process at the other end of a socket. Most of it needs `/proc`.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::Process;
 
-/// The programs of the product, all in one folder.
+/// The programs of the product, all installed in one folder.
 const PROGRAMS: [&str; 3] = ["sandtray", "sandtray-app", "sandtray-window"];
-/// The place of the start time in `/proc/PID/stat`, counted after the name, which may hold any characters.
+/// Index of the start time in `/proc/PID/stat`, counted after the process name, which may hold any characters.
 const STARTED: usize = 19;
 
-/// A process that has ended meanwhile has no start time.
+/// Identifies the process by its pid and start time, which is 0 if the process has ended or `/proc` is missing.
 pub(super) fn of(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(STARTED)?.parse().ok());
@@ -22,12 +22,11 @@ pub(super) fn of(pid: u32) -> Process {
 pub(super) fn program(pid: u32) -> Option<String> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let name = path.file_name()?.to_string_lossy();
-    // The kernel's mark on a program whose file was replaced while it runs.
+    // The kernel appends this to the path of a running program whose file was replaced.
     Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
 }
 
-/// Whether it runs the program of this process, or another of the product beside it. Compares the files, not their
-/// names.
+/// Whether the process runs this program, or another of the product's in the same folder. Compares files, not names.
 pub(super) fn is_owners(pid: u32) -> bool {
     let Some(theirs) = file(Path::new(&format!("/proc/{pid}/exe"))) else { return false };
     let own = Path::new("/proc/self/exe");
@@ -36,7 +35,7 @@ pub(super) fn is_owners(pid: u32) -> bool {
     file(own).into_iter().chain(beside).any(|ours| ours == theirs)
 }
 
-/// Device and inode.
+/// Device and inode of a file.
 fn file(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }

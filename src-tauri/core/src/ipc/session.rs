@@ -1,5 +1,5 @@
-//! One connection: requests in, replies in any order, notifications to those who asked for them.
-//! A client that is gone takes its runs with it; one that only closed its own side of the socket still gets its replies.
+//! One connection: reads requests, sends replies in any order, and notifications to clients that subscribed.
+//! A disconnect ends the client's runs. After a half-close of its side the client still gets its replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,25 +34,25 @@ use crate::run::{Cancel, Client, ClientId, EndedBy, RunId, RunSpec};
 use crate::visitors::Visit;
 
 const HELLO: &str = "hello";
-/// Runs of one connection at once, waiting ones too. A batch counts as all its runs until it is answered.
+/// Concurrent runs of one connection, queued ones included. A batch counts as all its runs until it is answered.
 pub const MAX_RUNS: usize = 64;
-/// A program larger than this counts on its client's account until its run ends.
+/// Programs of more bytes than this count on their client's account until their run ends.
 const COUNTED: usize = 64 << 10;
-/// How long a connection may exist without a first request. After that request it may be silent for ever.
+/// Time limit for the first request. After it, a connection may stay silent indefinitely.
 pub const FIRST_WORD: Duration = Duration::from_secs(600);
-/// How long a connection that is closed has to read why.
+/// How long a closing connection has to read the reason.
 const LAST_WORD: Duration = Duration::from_millis(500);
-/// After end-of-file: how often to look whether the client closed everything or only its own side.
+/// After end-of-file: interval of the check whether the client disconnected or half-closed.
 const HANGUP_EVERY: Duration = Duration::from_millis(200);
 
-/// Both halves of a connection, and the eye that sees whether the other side hung up altogether.
+/// Both halves of a connection, and a check whether the other side closed both directions.
 pub struct Link<R, W> {
     pub reader: R,
     pub writer: W,
     pub hung_up: Box<dyn Fn() -> bool + Send>,
 }
 
-/// Serves until the client is gone, or has closed its side and got its replies, or `stop` is cancelled and the runs are
+/// Serves until the client disconnects, or has half-closed and got its replies, or `stop` is cancelled and the runs are
 /// answered. Returning drops the runs that are left, which cancels them.
 pub async fn serve<D, R, W>(link: Link<R, W>, client: (ClientId, Peer), seat: Seat, door: D, stop: CancellationToken)
 where
@@ -85,17 +85,17 @@ struct Session<D, W> {
     runs: JoinSet<()>,
     live: HashMap<task::Id, Live>,
     snapshots: watch::Receiver<Snapshot>,
-    /// The capabilities that a subscriber was told of last; none while nobody subscribed.
+    /// The capabilities last sent to a subscriber. None without a subscription.
     told: Option<Vec<Capability>>,
     seat: Seat,
-    /// From its first request on: by then it has said its name, if it says one.
+    /// Set from the first request on; a `hello` has set the name by then.
     visit: Option<Visit>,
 }
 
-/// A request whose task goes on. Its id and its places are free once it is answered.
+/// A request in progress. Its id and its runs' places are free once it is answered.
 struct Live {
     request: Id,
-    /// One, or those of a batch.
+    /// One run, or the runs of a batch.
     runs: Vec<RunId>,
     /// Ends all of them.
     cancel: Cancel,
@@ -161,11 +161,11 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 break;
             }
         }
-        // Ended here and not left to drop: the runs are cancelled before the connection counts as closed.
+        // Shut down instead of dropped, so that the runs are cancelled before the connection counts as closed.
         self.runs.shutdown().await;
     }
 
-    /// `hold` is the budget that the frame holds, if it is long.
+    /// `hold` counts the frame's bytes, if it is long.
     async fn frame(&mut self, frame: Frame, hold: Option<Hold>) -> Result<(), Gone> {
         let line = match frame {
             Frame::Line(line) => line,
@@ -184,7 +184,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
     async fn message(&mut self, message: Message<'_>, hold: Option<Hold>) -> Result<(), Gone> {
         let Message { id, method, params } = message;
         let Some(id) = id else {
-            // A notification gets no answer, so only what is done for its effect makes sense as one.
+            // A notification gets no reply, so only `code.cancel`, which has an effect, makes sense as one.
             if method == "code.cancel" {
                 let _ = self.cancel(params).await;
             }
@@ -212,7 +212,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                     Ok(request) => self.door.history(request, hold.clone()).await,
                     Err(error) => Err(error),
                 };
-                // The reply counts as such from here on.
+                // From here on the outbox counts the bytes, as a reply.
                 drop(hold);
                 self.reply(&id, answer).await
             }
@@ -229,7 +229,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 answer
             }
             "status" => {
-                // Written before it is sent: a slow client must not keep the state from changing.
+                // Encoded before it is sent, so that a slow client holds no lock on the snapshot.
                 let trouble = self.door.history_trouble();
                 let status = to_raw_value(&ServiceStatus::of(&self.snapshots.borrow(), trouble.as_ref()));
                 let status = status.map_err(|error| RunError::Internal(error.to_string()));
@@ -239,7 +239,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         }
     }
 
-    /// In the book of those who came, under the name that it has by now.
+    /// Enters the client in the registry of visitors, or updates its name there.
     fn enter(&mut self) {
         let Client { name, program, pid, .. } = &self.client;
         match &mut self.visit {
@@ -248,9 +248,9 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         }
     }
 
-    /// Starts a run; its reply comes when it is over.
+    /// Starts a run; its reply is sent when it ends.
     fn start(&mut self, id: &Id, params: Option<&RawValue>, hold: Option<Hold>) -> Result<(), ErrorObject> {
-        // Before the parameters are looked at: for an agent the method does not exist while it is off.
+        // Checked before the parameters: to an agent the method does not exist while it is off.
         if !self.snapshots.borrow().enabled {
             return Err(RunError::Off.into());
         }
@@ -279,7 +279,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         Ok(())
     }
 
-    /// Starts the runs of a batch, once all of them may be; its reply comes when the last is over.
+    /// Starts a batch once all its runs pass the checks; its reply is sent when the last run ends.
     fn start_batch(&mut self, id: &Id, params: Option<&RawValue>, hold: Option<Hold>) -> Result<(), ErrorObject> {
         if !self.snapshots.borrow().enabled {
             return Err(RunError::Off.into());
@@ -320,7 +320,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.live.values().filter(|live| !live.answered.yet())
     }
 
-    /// Whether a request for so many runs may be taken on.
+    /// Checks that the request's id is free and that the connection may have this many more runs.
     fn admit(&self, id: &Id, runs: usize) -> Result<(), ErrorObject> {
         let key = id.key();
         if self.unanswered().any(|live| live.request.key() == key) {
@@ -333,14 +333,14 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         Ok(())
     }
 
-    /// The part of its frame's budget that the call keeps: as much as the program needs.
+    /// The account of the call: takes over its frame's, with as many bytes as the program needs.
     fn keep(&self, hold: Option<Hold>, bytes: usize) -> Result<Hold, RunError> {
         let hold = hold.unwrap_or_else(|| self.seat.account.hold());
         let kept = hold.coming(if bytes > COUNTED { bytes } else { 0 });
         kept.then_some(hold).ok_or_else(|| RunError::NoRoom { own: !self.seat.account.has_room() })
     }
 
-    /// A run of ours that failed by a fault in our own code takes nothing else with it, and is answered.
+    /// Handles the end of a call's task. A panic in it is answered with an error; the connection goes on.
     async fn ended(&mut self, done: Result<(task::Id, ()), JoinError>) -> Result<(), Gone> {
         self.seat.active(self.runs.len());
         let id = match &done {
@@ -356,9 +356,10 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.refuse(&live.request, error.into()).await
     }
 
-    /// True where what was meant goes on: it will be told that it is over, and unless it ends first, that it was cancelled.
+    /// Cancels a run, a batch, or one run of a batch. True if the target is still in progress. A run that ends first is
+    /// answered with its result, otherwise as cancelled.
     async fn cancel(&self, params: Option<&RawValue>) -> Result<bool, RunError> {
-        // Only this connection's own runs: the supervisor would refuse others too.
+        // Looks only at this connection's runs. The supervisor would refuse others too.
         match request::cancel(params)? {
             CancelTarget::Request(id) => {
                 let key = id.key();
@@ -366,7 +367,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
                 Ok(live.inspect(|live| live.cancel.by(EndedBy::Client)).is_some())
             }
             CancelTarget::Run(run) => match self.unanswered().find(|live| live.runs.contains(&run)) {
-                // One of a batch, and its client has its id from what it was told of the run: it is known by now.
+                // One run of a batch. The client knows its id from a notification, so the supervisor knows the run.
                 Some(live) if live.runs.len() > 1 => Ok(self.door.cancel(self.client.id, run).await),
                 live => Ok(live.inspect(|live| live.cancel.by(EndedBy::Client)).is_some()),
             },
@@ -387,7 +388,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
 
     async fn changed(&mut self, alive: bool) -> Result<(), Gone> {
         if !alive {
-            // The supervisor is gone: nothing will change any more.
+            // The supervisor is gone, so the capabilities change no more.
             self.told = None;
             return Ok(());
         }
@@ -406,7 +407,7 @@ impl<D: Runs, W: AsyncWrite + Unpin + Send + 'static> Session<D, W> {
         self.outbox.send(&Response::new(id, answer.map_err(ErrorObject::from))).await
     }
 
-    /// Tells the client why the connection is closed. It may not be listening.
+    /// Tells the client why the connection is closed, within a time limit: it may not be reading.
     async fn last_word(&self, error: ErrorObject) {
         let _ = timeout(LAST_WORD, self.refuse(&Id::null(), error)).await;
     }

@@ -1,4 +1,5 @@
-//! The Unix socket: a folder that is ours alone, a lock that keeps a second service out, a peer that is the same user.
+//! The Unix socket: in a folder that only its user may enter, with a lock file against a second service. The peer must
+//! be the same user.
 
 use std::fs;
 use std::io;
@@ -20,18 +21,22 @@ use super::{ACCEPT_PAUSE, BindError, Peer, Places, next_client, process, turned_
 const FOLDER_MODE: u32 = 0o700;
 const SOCKET_MODE: u32 = 0o600;
 
-/// An open door. Dropping it removes the socket and then lets go of the lock.
+/// A bound socket. Dropping it removes the socket file and then releases the lock.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode of the socket that we made: never remove another one.
+    /// Device and inode of the socket that this listener made. A socket that replaced it is not removed.
     made: (u64, u64),
     _lock: fs::File,
 }
 
 impl Listener {
-    /// Opens the door at `path`. Call it inside a tokio runtime.
+    /// Binds `path`. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`BindError`].
     pub fn bind(path: &Path) -> Result<Self, BindError> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         own_folder(folder)?;
@@ -39,7 +44,7 @@ impl Listener {
         let lock = lock(path)?;
         clear(path)?;
         let socket = UnixListener::bind(path).map_err(failed)?;
-        // Nobody else gets through the folder in between.
+        // No race: until then the folder's mode keeps other users out.
         fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE)).map_err(failed)?;
         let made = fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino())).map_err(failed)?;
         Ok(Self { socket, path: path.to_owned(), made, _lock: lock })
@@ -49,7 +54,11 @@ impl Listener {
         &self.path
     }
 
-    /// The next connection of the same user; anybody else's is closed. Cancel-safe.
+    /// The next connection of the same user; those of other users are closed. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system's accept.
     pub async fn accept(&mut self) -> io::Result<(UnixStream, Peer)> {
         loop {
             let (stream, _) = self.socket.accept().await?;
@@ -76,7 +85,7 @@ impl Listener {
                 },
             }
         }
-        // Nobody new finds the door while the last replies go out.
+        // Removes the socket first, so that no client connects while the last replies are written.
         drop(self);
         places.finish().await;
     }
@@ -96,7 +105,7 @@ fn welcome<D: Runs>(stream: UnixStream, peer: Peer, places: &mut Places, door: &
         Ok(admitted) => admitted,
         Err(refused) => {
             tracing::warn!(?peer, ?refused, "a connection found no place");
-            // The socket's buffer is empty, so this either fits at once or is not worth waiting for.
+            // The socket's buffer is empty, so the write either completes at once or is not worth waiting for.
             let _ = stream.try_write(&turned_away(refused));
             return;
         }
@@ -111,8 +120,7 @@ fn welcome<D: Runs>(stream: UnixStream, peer: Peer, places: &mut Places, door: &
     }
 }
 
-/// The client's side: connects only to a service of the same user. The client sends the user's own data, and would
-/// believe the answers.
+/// Connects as a client, only to a service of the same user: the client sends that user's data and trusts the answers.
 ///
 /// # Errors
 ///
@@ -123,14 +131,18 @@ pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// A connection as a session wants it.
+/// Splits a connection into what a session needs.
+///
+/// # Errors
+///
+/// Those of duplicating the file descriptor.
 pub fn link(stream: UnixStream) -> io::Result<Link<tokio::net::unix::OwnedReadHalf, tokio::net::unix::OwnedWriteHalf>> {
     let eye = stream.as_fd().try_clone_to_owned()?;
     let (reader, writer) = stream.into_split();
     Ok(Link { reader, writer, hung_up: Box::new(move || hung_up(&eye)) })
 }
 
-/// Whether the other side closed both directions. One that shut down only its writing still waits for an answer.
+/// Whether the other side closed both directions. After a half-close it still waits for an answer.
 fn hung_up(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket, PollFlags::empty())];
     match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
@@ -139,7 +151,7 @@ fn hung_up(socket: &OwnedFd) -> bool {
     }
 }
 
-/// The same user only. The folder keeps others out already; this holds where the folder was opened up.
+/// Admits only the same user. The folder keeps other users out already; this check holds if its mode was changed.
 fn admit(stream: &UnixStream) -> io::Result<Peer> {
     let pid = same_user(stream)?.pid().and_then(|pid| u32::try_from(pid).ok());
     Ok(Peer { pid, process: pid.map(process::of), program: pid.and_then(process::program) })
@@ -155,8 +167,8 @@ fn same_user(stream: &UnixStream) -> io::Result<UCred> {
     Ok(credentials)
 }
 
-/// Makes the folder where it is missing; one that is there must be a real folder, ours, and closed to everybody else.
-/// One that is open is not closed here: it may be somebody's home.
+/// Makes the folder if it is missing. An existing one must be a real folder of this user, closed to other users.
+/// An open one is refused instead of closed: it may be a home folder.
 fn own_folder(folder: &Path) -> Result<(), BindError> {
     let refuse = |why: String| BindError::Folder { path: folder.to_owned(), why };
     match fs::symlink_metadata(folder) {
@@ -182,7 +194,7 @@ fn own_folder(folder: &Path) -> Result<(), BindError> {
     Ok(())
 }
 
-/// The lock file stays when we go: removing it would let two services hold a lock on two files of one name.
+/// Takes the lock. The lock file is never removed: two services could then hold locks on two files of one name.
 fn lock(socket: &Path) -> Result<fs::File, BindError> {
     let mut path = socket.as_os_str().to_owned();
     path.push(".lock");
@@ -202,7 +214,7 @@ fn lock(socket: &Path) -> Result<fs::File, BindError> {
     }
 }
 
-/// Removes the socket that a service left behind. Only with the lock held, and only one that nobody answers.
+/// Removes a stale socket. Call it with the lock held. A socket that answers is left alone.
 fn clear(path: &Path) -> Result<(), BindError> {
     let failed = |source| BindError::Io { path: path.to_owned(), source };
     let meta = match fs::symlink_metadata(path) {

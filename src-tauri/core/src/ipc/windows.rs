@@ -21,8 +21,8 @@ use super::door::Runs;
 use super::session::{self, Link};
 use super::{ACCEPT_PAUSE, BindError, Peer, Places, Process, next_client, turned_away};
 
-/// Protected from inherited entries; all rights for the owner of the pipe (OW), which is the user who made it, and for
-/// the system.
+/// Not inherited (`P`). All rights for the owner of the pipe (`OW`), which is the user who made it, and for the system
+/// (`SY`).
 const WHO_MAY: &U16CStr = u16cstr!("D:P(A;;GA;;;OW)(A;;GA;;;SY)");
 const BUFFER: u32 = 64 << 10;
 
@@ -35,7 +35,11 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Opens the door at a pipe's name, `\\.\pipe\...`. The first instance of a name is the lock on it.
+    /// Opens a pipe by its name, `\\.\pipe\...`. The first instance of a name locks it.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError::AlreadyRunning`] if the name is taken, otherwise [`BindError::Io`].
     pub fn bind(path: &Path) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { path: path.to_owned(), source };
         let descriptor = SecurityDescriptor::deserialize(WHO_MAY).map_err(failed)?;
@@ -90,7 +94,7 @@ impl Listener {
     }
 }
 
-/// The client's side.
+/// Connects as a client.
 ///
 /// # Errors
 ///
@@ -103,14 +107,14 @@ fn welcome<D: Runs>(pipe: Pipe, peer: Peer, places: &mut Places, door: &D, stop:
     let admitted = match places.admit(&peer, || false) {
         Ok(admitted) => admitted,
         Err(refused) => {
-            // The pipe's buffer is empty, so this either fits at once or is not worth waiting for.
+            // The pipe's buffer is empty, so the write either completes at once or is not worth waiting for.
             let (_, mut writer) = pipe.split();
             let _ = writer.write_all(&turned_away(refused)).now_or_never();
             return;
         }
     };
     let (reader, writer) = pipe.split();
-    // A pipe has no half-close: its end is the end.
+    // A pipe has no half-close: end-of-file means that the client is gone.
     let link = Link { reader, writer, hung_up: Box::new(|| true) };
     let seat = places.seat(&admitted);
     let session = session::serve(link, (next_client(), peer), seat.clone(), door.clone(), stop.clone());

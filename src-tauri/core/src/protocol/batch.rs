@@ -1,4 +1,4 @@
-//! Several runs asked for in one call, and one reply for all of them that fits a frame. Pure.
+//! `code.batch`: several runs in one request, with one reply for all of them that fits a frame. Pure.
 
 use schemars::JsonSchema;
 use serde::de::{Deserializer, Error as _};
@@ -13,12 +13,12 @@ use super::{Answer, MAX_ID_BYTES};
 use crate::codec::MAX_FRAME;
 use crate::error::RunError;
 
-/// Runs of one batch.
+/// Most runs of one batch.
 pub const MAX_BATCH: usize = 64;
-/// An item as small as this has its place in the reply, whatever the others take: most results do, and all errors but
-/// those of runs that were cut off.
+/// Items of at most this many bytes always fit the reply, whatever the other items take. Most results are that small,
+/// and so are all errors but those of interrupted runs.
 pub const SMALL_ITEM: usize = 4 << 10;
-/// What is left of a frame for items that are larger.
+/// Bytes that a frame has left for the larger items.
 pub const LARGE_ITEMS: usize = MAX_FRAME - MAX_BATCH * (SMALL_ITEM + 1) - MAX_ID_BYTES - 256;
 
 /// What `code.batch` is asked to do.
@@ -42,6 +42,8 @@ pub struct BatchRequest {
 }
 
 impl BatchRequest {
+    /// Reads the parameters of `code.batch`.
+    ///
     /// # Errors
     ///
     /// [`RunError::Invalid`], which names the run and its field.
@@ -61,7 +63,7 @@ impl BatchRequest {
     }
 }
 
-/// A refusal that is about one run of a batch names that run too.
+/// Names the run in an error about one run of a batch.
 pub fn in_run(index: usize, error: RunError) -> RunError {
     let RunError::Invalid { field, message } = error else { return error };
     let run = format!("runs[{index}]");
@@ -69,13 +71,13 @@ pub fn in_run(index: usize, error: RunError) -> RunError {
     RunError::Invalid { field, message: format!("In `{run}`: {message}") }
 }
 
-/// More than there are runs is as many as there are.
+/// The upper bound is not checked: more than there are runs has the same effect as their number.
 fn max_parallel<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.fract() != 0.0 || number < 1.0 {
         return Err(D::Error::custom(format!("{FIELD} is a whole number of at least 1.")));
     }
-    // A float beyond the integer's range becomes its greatest value.
+    // The cast saturates: a float beyond the integer's range becomes the greatest integer.
     Ok(Some(number as usize))
 }
 
@@ -89,7 +91,7 @@ fn meant(field: &str) -> Option<String> {
     Some(format!("Did you mean `{meant}`?"))
 }
 
-/// What came of one run of a batch: its result as JSON, or an error.
+/// The result of one run of a batch as JSON, or its error.
 pub type Item = Answer<Box<RawValue>>;
 
 impl Item {
@@ -101,12 +103,12 @@ impl Item {
         }
     }
 
-    /// For a run whose result was not kept, since too much is kept already.
+    /// The item of a run whose result was dropped because too many bytes are kept already.
     pub fn no_room(index: usize, streamed: bool) -> Self {
         Self::Error(ErrorObject::no_room_in_batch(index, streamed))
     }
 
-    /// In the reply, with the name before it and the braces around it.
+    /// Bytes of the item in the reply, with its name and the braces around it.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Result(raw) => raw.get().len() + r#"{"result":}"#.len(),
@@ -125,15 +127,15 @@ pub struct Finished<'a> {
     pub item: &'a Item,
 }
 
-/// The items of a reply, in the order of the runs, whatever the order in which they come. What does not fit is let go of
-/// as soon as that is known, so that a batch keeps no more than a frame.
+/// Collects the items of a reply in the order of the runs, as they end in any order. An item that does not fit is
+/// dropped at once, so a batch keeps no more than a frame.
 ///
-/// Of the items that are not small, one has its place where it fits together with all that stand before it. So what is
-/// left out depends on what the runs gave, and not on when they ended.
+/// A large item is kept if it fits together with all large items before it in the order of the runs. So which items are
+/// dropped depends on the results, and not on when the runs ended.
 #[derive(Debug)]
 pub struct Results {
     items: Vec<Option<Item>>,
-    /// Zero for a small one, and for one that is not there yet.
+    /// Bytes of each large item. Zero for a small item and for one that has not come yet.
     large: Vec<usize>,
     streamed: bool,
 }
@@ -143,7 +145,7 @@ impl Results {
         Self { items: (0..runs).map(|_| None).collect(), large: vec![0; runs], streamed }
     }
 
-    /// The bytes of large items that are kept if this one is added; none for a small one, which is always kept.
+    /// The bytes of large items that are kept once `item` is added. None for a small item, which is always kept.
     pub fn bytes_with(&self, item: &Item) -> Option<usize> {
         let large = |item: &Item| Some(item.bytes()).filter(|bytes| *bytes > SMALL_ITEM);
         let kept: usize = self.items.iter().flatten().filter_map(large).sum();
@@ -163,7 +165,7 @@ impl Results {
         }
     }
 
-    /// Whatever has no item yet did not start.
+    /// Makes the reply. Runs without an item were not started; `why` gives the reason.
     pub fn finish(self, why: impl Fn() -> String) -> BatchReply {
         let missing = || Item::Error(ErrorObject::not_started(why()));
         BatchReply { results: self.items.into_iter().map(|item| item.unwrap_or_else(missing)).collect() }
@@ -274,7 +276,7 @@ mod tests {
         Item::of(Ok("x".repeat(bytes)))
     }
 
-    /// `ok`, or the word of the error, of each.
+    /// The result of each item, as `ok` or the error's code.
     fn words(results: Results) -> Vec<String> {
         let reply = serde_json::to_value(results.finish(|| "stopped".into())).unwrap();
         let word = |item: &Value| item["error"]["data"]["code"].as_str().unwrap_or("ok").to_owned();

@@ -1,4 +1,4 @@
-//! What an agent is told it can do. While the capability is off the list is empty: for an agent it does not exist.
+//! The capabilities that an agent is told of. The list is empty while the capability is off.
 
 use schemars::JsonSchema;
 use serde::Serialize;

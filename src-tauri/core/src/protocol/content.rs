@@ -1,4 +1,4 @@
-//! Bytes as requests and replies carry them: text, or `{"base64": "..."}` for anything else.
+//! Bytes in requests and replies: a string if they are text, otherwise `{"base64": "..."}`.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use super::error::quote;
 use super::reader::FIELD;
 
-/// Padding is accepted and not asked for: half of the world's encoders leave it out.
+/// Padding is accepted but not required, because many encoders leave it out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What came.
+/// Bytes that came in a request, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Given(pub(super) Bytes);
 
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for TextOrBase64 {
         if map.next_key::<String>()?.is_some() {
             return Err(A::Error::custom(format!("{FIELD} has more than 1 entries.")));
         }
-        // `base64` and Python's `encodebytes` break lines.
+        // `base64` and Python's `encodebytes` break their output into lines.
         text.retain(|c| !c.is_ascii_whitespace());
         BASE64.decode(text).map(Bytes::from).map_err(|error| {
             A::Error::custom(format!("{FIELD} is not base64 of the standard alphabet (A-Z a-z 0-9 + /): {error}."))

@@ -1,23 +1,23 @@
-//! Errors on the wire: one number for each kind, a stable word in `data.code`, a sentence for a person.
+//! Errors on the wire: a number for each kind, a stable code in `data.code`, and a sentence for a person.
 //!
 //! | number | `data.code` | when |
 //! | --- | --- | --- |
 //! | -32700 | `parse_error` | the line is not JSON, or not UTF-8 |
-//! | -32600 | `invalid_request` | the JSON is no JSON-RPC 2.0 request |
+//! | -32600 | `invalid_request` | the JSON is not a JSON-RPC 2.0 request |
 //! | -32601 | `method_not_found` | there is no such method |
 //! | -32601 | `capability_off` | `code.run` or `code.batch` while the owner has it turned off |
 //! | -32602 | `invalid_params` | `data.field` says which parameter |
-//! | -32603 | `internal` | a fault of Sandtray's own |
-//! | -32001 | `engine_unavailable` | `data.trouble` says what is the matter with it |
+//! | -32603 | `internal` | a fault in Sandtray itself |
+//! | -32001 | `engine_unavailable` | `data.trouble` names the trouble |
 //! | -32002 | `image_unavailable` | `data.image`, and `data.reason` |
-//! | -32003 | `queue_full` | `data.retry_after_seconds`: too many runs wait, or too much is kept for clients |
+//! | -32003 | `queue_full` | `data.retry_after_seconds`: too many runs are queued, or too much is kept for clients |
 //! | -32004 | `shutting_down` | |
-//! | -32005 | `too_many_connections` | the connection is closed after it: it found no place, or gave its place up |
-//! | -32006 | `message_too_long` | the line was longer than a frame may be |
+//! | -32005 | `too_many_connections` | then the connection is closed: it got no place, or had to give up its own |
+//! | -32006 | `message_too_long` | the line is longer than a frame may be |
 //! | -32007 | `not_started` | a run of a batch that was stopped before its turn |
 //! | -32008 | `reply_too_large` | a run of a batch whose result has no room in the reply |
 //! | -32009 | `run_interrupted` | the program ran, and the engine went away or its container was ended from outside; `data` has `cause` (`engine`, `outside`, `unknown`), `seconds`, `stdout`, `stderr`, `run_id` |
-//! | -32010 | `history_unavailable` | a run that could not be recorded, where the owner wants every run on record; a history that cannot be read |
+//! | -32010 | `history_unavailable` | a run could not be recorded though the owner requires it, or a read failed |
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub const REPLY_TOO_LARGE: i32 = -32008;
 pub const RUN_INTERRUPTED: i32 = -32009;
 pub const HISTORY_UNAVAILABLE: i32 = -32010;
 
-/// Names out of a client's message are quoted back to it, but not without bound.
+/// Longest quote of a name from a client's message.
 const MAX_QUOTE: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -93,7 +93,7 @@ impl ErrorObject {
         error
     }
 
-    /// Sent to a connection before it is closed.
+    /// The error sent before an idle connection is closed to make room for another.
     pub fn gave_way() -> Self {
         let message = "This connection was idle, and gave its place to a program that had none.";
         let mut error = Self::plain(TOO_MANY_CONNECTIONS, "too_many_connections", message);
@@ -101,7 +101,7 @@ impl ErrorObject {
         error
     }
 
-    /// Sent to a connection before it is closed.
+    /// The error sent before a connection is closed that made no request in time.
     pub fn no_word(seconds: u64) -> Self {
         Self::invalid_request(format!("Nothing was asked for {seconds} s after the connection was made."))
     }
@@ -117,7 +117,7 @@ impl ErrorObject {
         Self::plain(NOT_STARTED, "not_started", why)
     }
 
-    /// The same, if the reply is not too large but the batches that are not over keep too much.
+    /// The error for a result dropped because all unfinished batches together keep too many bytes.
     pub fn no_room_in_batch(index: usize, streamed: bool) -> Self {
         let mut error = Self::reply_too_large(index, streamed);
         error.message = format!(
@@ -126,7 +126,7 @@ impl ErrorObject {
         error
     }
 
-    /// The run is over; only its result is left out.
+    /// The error for a result that does not fit the reply. The run itself is over.
     pub fn reply_too_large(index: usize, streamed: bool) -> Self {
         let message = format!(
             "The result of `runs[{index}]` is left out: together with those before it, it is larger than the {} MB of one message.",
@@ -159,7 +159,7 @@ impl From<&RunError> for ErrorObject {
                 object.data.reason = reason(error);
             }
             RunError::QueueFull { retry_after, .. } => {
-                // Whole seconds, rounded up: a client that waits this long is not early.
+                // Whole seconds, rounded up, so that a client which waits this long is not early.
                 object.data.retry_after_seconds = Some(retry_after.as_millis().div_ceil(1000).max(1) as u64);
             }
             RunError::NoRoom { .. } => object.data.retry_after_seconds = Some(1),
@@ -177,7 +177,7 @@ impl From<RunError> for ErrorObject {
     }
 }
 
-/// The beginning of a word that a client sent.
+/// The beginning of a client's word, for a quote in a message.
 pub(crate) fn quote(word: &str) -> String {
     match word.char_indices().nth(MAX_QUOTE) {
         None => word.to_owned(),
@@ -199,7 +199,7 @@ fn number(error: &RunError) -> i32 {
     }
 }
 
-/// The word that the error carries when it is written anywhere else.
+/// The error's `reason` from its serialized form, so it is the same word everywhere.
 fn reason(error: &crate::engine::PullError) -> Option<String> {
     let value = serde_json::to_value(error).ok()?;
     value.get("reason")?.as_str().map(str::to_owned)

@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0 as it is spoken on the local socket: what a line means, and what an answer looks like.
-//! Pure: no socket, no clock. What a request may ask for is [`crate::policy`]'s to say.
+//! JSON-RPC 2.0 on the local socket: parses lines into messages and encodes replies.
+//! Pure: no socket, no clock. [`crate::policy`] decides what a request may ask for.
 
 pub mod batch;
 pub mod capability;
@@ -24,25 +24,25 @@ use serde_json::value::RawValue;
 use error::ErrorObject;
 use reader::FIELD;
 
-/// Raised when a client that follows the old one would break.
+/// The protocol's version. Incremented by a change that would break existing clients.
 pub const PROTOCOL: u32 = 1;
 pub const CODE_RUN: &str = "code.run";
 pub const CODE_BATCH: &str = "code.batch";
-/// An id is echoed in every notification about its run, so it has a bound of its own.
+/// Longest id. Every notification about a run repeats its request's id, so the id is bounded.
 pub const MAX_ID_BYTES: usize = 256;
 
-/// A request's id, kept as its exact JSON so that it is given back exactly: `1.0`, `10000000000000000000000`, `null`.
+/// A request's id. It keeps the exact JSON, so that it is echoed unchanged: `1.0`, `10000000000000000000000`, `null`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Id(Box<RawValue>);
 
 impl Id {
-    /// The id of an answer to a message whose own id could not be read.
+    /// The id of a reply to a message whose own id could not be read.
     pub fn null() -> Self {
         Self(RawValue::NULL.to_owned())
     }
 
-    /// Two spellings of one string are one id.
+    /// A normalised form for comparison: different escapes of one string are one id.
     pub fn key(&self) -> String {
         match serde_json::from_str::<String>(self.0.get()) {
             Ok(text) => serde_json::Value::String(text).to_string(),
@@ -91,16 +91,16 @@ impl JsonSchema for Id {
     }
 }
 
-/// One message from a client. Its parameters are not looked at yet, so that a mistake in them is answered with its id.
+/// One message from a client. Its parameters are parsed later, so that an error in them can be answered with its id.
 #[derive(Debug)]
 pub struct Message<'a> {
-    /// Absent in a notification, which is never answered.
+    /// None in a notification, which gets no reply.
     pub id: Option<Id>,
     pub method: String,
     pub params: Option<&'a RawValue>,
 }
 
-/// A line that is no message, and what its sender is told.
+/// The error for a line that is not a valid message, with the id to answer.
 #[derive(Debug)]
 pub struct Refusal {
     pub id: Id,
@@ -113,14 +113,14 @@ impl Refusal {
     }
 }
 
-/// The id of a message of which only the beginning is known; `null` if the id comes later, which is allowed.
+/// The id of a message of which only the beginning is known. `null` if the id comes later, which JSON allows.
 pub fn id_in_beginning(beginning: &[u8]) -> Id {
     let mut found = None;
     let text = match std::str::from_utf8(beginning) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&beginning[..error.valid_up_to()]).unwrap_or_default(),
     };
-    // The text ends in the middle, which is an error: the id found before counts.
+    // The cut text always ends in a parse error. An id found before that is valid.
     let _ = IdSeeker(&mut found).deserialize(&mut serde_json::Deserializer::from_str(text));
     found.unwrap_or_else(Id::null)
 }
@@ -145,7 +145,7 @@ impl<'de> Visitor<'de> for IdSeeker<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut id = None;
         while let Some(name) = map.next_key::<String>()? {
-            // The value at the very end may be cut: it counts only if something follows.
+            // The value at the very end may be cut, so an id is accepted only once something follows it.
             *self.0 = id.take().or(self.0.take());
             if name == "id" {
                 id = Id::read(map.next_value::<&RawValue>()?);
@@ -169,12 +169,16 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// Unlike serde's own reading of an `Option`, tells `null` from absent: `"id": null` is a request, no id a notification.
+/// Tells `null` from absent, unlike serde's own `Option`: `"id": null` is a request, no id is a notification.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads one line. Nesting costs no stack: values are skipped over, not built.
+/// Parses one line. Values are skipped instead of built, so nesting uses no stack.
+///
+/// # Errors
+///
+/// A [`Refusal`] with the error to answer.
 pub fn parse(line: &[u8]) -> Result<Message<'_>, Refusal> {
     let text = std::str::from_utf8(line)
         .map_err(|_| Refusal::new(Id::null(), ErrorObject::parse("The line is not valid UTF-8.")))?;
@@ -213,7 +217,7 @@ fn read<'a>(envelope: &Envelope<'a>) -> Result<Message<'a>, Refusal> {
     }
     let method = envelope.method.ok_or_else(|| refuse("`method` is missing."))?;
     let method = serde_json::from_str(method.get()).map_err(|_| refuse("`method` must be a string."))?;
-    // The specification allows parameters to be left out; `null` means the same to everybody who writes it.
+    // The specification lets parameters be left out; `null` is treated the same.
     let params = envelope.params.filter(|params| params.get() != "null");
     Ok(Message { id, method, params })
 }

@@ -1,4 +1,4 @@
-//! The one name that no client may have: that of the owner's own window, whose runs are in the same lists. Pure.
+//! The one name that no client may take: that of the owner's window, whose runs are in the same lists. Pure.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_security::confusable_detection::skeleton;
@@ -6,8 +6,8 @@ use unicode_security::confusable_detection::skeleton;
 /// The name of the window's own runs.
 pub const OWN_NAME: &str = "Sandtray";
 
-/// Whether a person could take a name for [`OWN_NAME`]: in any case, with spaces and signs between its letters, with
-/// accents, and with look-alike letters of other scripts.
+/// Whether a person could mistake a name for [`OWN_NAME`]: in any case, with spaces and punctuation between its
+/// letters, with accents, and with look-alike letters of other scripts.
 pub fn passes_for_own(name: &str) -> bool {
     folded(name) == folded(OWN_NAME)
 }
@@ -36,7 +36,7 @@ mod tests {
             "Sand\u{ad}tray",
             "\u{202e}Sandtray\u{202c}",
             "S\u{e1}ndtr\u{e0}y",
-            // Cyrillic, Greek, wide, mathematical and ringed letters.
+            // Cyrillic, Greek, full-width, mathematical and circled letters.
             "\u{405}\u{430}ndtr\u{430}\u{443}",
             "S\u{3b1}ndtray",
             "\u{ff33}\u{ff41}\u{ff4e}\u{ff44}\u{ff54}\u{ff52}\u{ff41}\u{ff59}",

@@ -1,8 +1,8 @@
-//! JSON text read by serde straight into a request's type, with refusals that name the field and say what is wrong.
+//! A serde deserializer from JSON text into a request's type. Its errors name the field and the fault.
 //!
-//! serde_json's own errors are English sentences with a line and a column. Here the error is a [`Fault`]: what is wrong and
-//! the path to it. Beyond that, an object that names a field twice is refused at every level, `null` in the place of a
-//! field that is known is a field left out, and no object or array of more than [`MAX_ENTRIES`] is kept.
+//! serde_json's own errors are English sentences with a line and a column. Here the error is a [`Fault`]: what is wrong
+//! and the path to it. It is also stricter: a field that occurs twice in an object is refused at every level, and an
+//! object or array has at most [`MAX_ENTRIES`] entries. A known field that is `null` counts as absent.
 
 mod fault;
 
@@ -21,19 +21,19 @@ use crate::run::MAX_FILES;
 pub(super) use fault::{FIELD, Fault, Hints};
 use fault::{Step, What};
 
-/// Asks for a value's JSON text instead of what it means, in the place of a newtype's name.
+/// A newtype of this name is given the value's JSON text instead of its meaning.
 pub(super) const AS_WRITTEN: &str = "sandtray::as_written";
 
-/// Of one object or array. The longest that a request may hold are its files.
+/// Most entries of one object or array. The longest that a request may have is `files`.
 const MAX_ENTRIES: usize = MAX_FILES;
 
-/// Absent parameters are an empty object.
+/// Reads the parameters. Absent parameters count as an empty object.
 pub(super) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
     let empty = RawValue::from_string("{}".to_owned()).map_err(Fault::custom)?;
     T::deserialize(Reader(params.unwrap_or(&empty)))
 }
 
-/// A field's array, of at most `MOST` items: more are refused before they are kept.
+/// Reads an array of at most `MOST` items. A longer one is refused without keeping its items.
 pub(super) fn at_most<'de, const MOST: usize, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -42,8 +42,7 @@ where
     deserializer.deserialize_tuple(MOST, Collected(PhantomData))
 }
 
-/// One value, not read yet. The text was found to be JSON before; values are skipped over and not built, so nesting
-/// costs no stack.
+/// One unread value, in text that is known to be JSON. Values are skipped instead of built, so nesting uses no stack.
 struct Reader<'de>(&'de RawValue);
 
 impl<'de> Reader<'de> {
@@ -71,13 +70,13 @@ impl<'de> Reader<'de> {
         serde_json::from_str(self.0.get()).map_err(|_| What::HalfCharacter.into())
     }
 
-    /// `named`: the names are of the client's choice.
+    /// The entries of an object. `named`: the client chooses the names, as in a map.
     fn entries(&self, named: bool) -> Result<Vec<(String, &'de RawValue)>, Fault> {
         if !self.is(b'{') {
             return Err(self.wrong("an object"));
         }
         let collected = serde_json::Deserializer::from_str(self.0.get()).deserialize_map(CollectEntries);
-        // What fails in a text that is JSON is a key with half of a character in it.
+        // The text is JSON, so the only possible error is a key with an unpaired surrogate.
         let entries = collected.map_err(|_| Fault::from(What::HalfCharacterInKey))?.ok_or(What::Many(MAX_ENTRIES))?;
         let mut seen = HashSet::new();
         match entries.iter().find(|(name, _)| !seen.insert(name.as_str())) {
@@ -148,7 +147,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_seq(self.items(MAX_ENTRIES)?)
     }
 
-    /// An array of at most so many items: see [`at_most`].
+    /// An array of at most `most` items: see [`at_most`].
     fn deserialize_tuple<V: Visitor<'de>>(self, most: usize, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_seq(self.items(most)?)
     }
@@ -167,7 +166,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_map(Entries { left, value: None, fields: Some(fields) })
     }
 
-    /// One of several words.
+    /// A unit variant, given as a string.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -186,7 +185,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         if name == AS_WRITTEN { visitor.visit_str(self.0.get()) } else { visitor.visit_newtype_struct(self) }
     }
 
-    // No request holds these.
+    // No request has fields of these types.
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 char bytes byte_buf unit unit_struct tuple_struct identifier
     }
@@ -195,7 +194,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 struct Entries<'de> {
     left: std::vec::IntoIter<(String, &'de RawValue)>,
     value: Option<(String, &'de RawValue)>,
-    /// Those of a struct; any name may stand in a map.
+    /// The known fields of a struct. None for a map, which may have any names.
     fields: Option<&'static [&'static str]>,
 }
 
@@ -250,7 +249,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Collected<T> {
     }
 }
 
-/// Reads an object's entries to the end, as the parser asks. `None` where there are too many.
+/// Reads an object's entries to the end, as the parser requires. `None` if there are too many.
 struct CollectEntries;
 
 impl<'de> Visitor<'de> for CollectEntries {

@@ -1,4 +1,4 @@
-//! What came of a run, as JSON; and what is told of it while it runs.
+//! The result of a run and the notifications about it, as JSON.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use crate::run::{
     Captured, CutBy, EndedBy, Interrupted, Limits, Outcome, OutputChunk, OutputFile, RunId, SkippedFile, Status, Stream,
 };
 
-/// Text of a file may grow by its escapes to twice its size and this many bytes. What would grow further (a file of
-/// control characters grows sixfold) goes as base64.
+/// Bytes by which escapes may lengthen a file's text beyond twice its size. Longer ones are sent as base64: a file of
+/// control characters would grow sixfold.
 const ESCAPE_SLACK: usize = 1024;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -118,7 +118,7 @@ impl CutOff {
     }
 }
 
-/// The text of a stream and, where it is not all of it, the exact bytes.
+/// A stream as text, and its exact bytes as base64 if it is not valid UTF-8.
 fn text(captured: &Captured) -> (Cow<'_, str>, Option<String>) {
     match String::from_utf8_lossy(&captured.bytes) {
         text @ Cow::Borrowed(_) => (text, None),
@@ -163,18 +163,18 @@ fn is_true(holds: &bool) -> bool {
     *holds
 }
 
-/// Name to content, in the form that `files` of the next call takes.
+/// File names and contents, in the form that `files` of a request takes.
 #[derive(Debug)]
 struct Files<'a> {
     files: &'a [OutputFile],
-    /// Nothing may grow beyond what base64 makes of it, or files within their cap would not fit a frame.
+    /// No file may take more than its base64 form. Otherwise files within their cap would not fit a frame.
     dense: bool,
 }
 
 impl<'a> Files<'a> {
     fn new(files: &'a [OutputFile], cap: u64) -> Self {
         let most = base64_length(usize::try_from(cap).unwrap_or(usize::MAX));
-        // Almost always this tells, without a look at the bytes.
+        // This bound is cheap, and almost always settles the question without a scan of the bytes.
         let at_worst: usize = files.iter().map(|file| text_may_take(&file.bytes)).sum();
         let takes = |file: &OutputFile| match std::str::from_utf8(&file.bytes) {
             Ok(text) if escaped(text) <= text_may_take(&file.bytes) => escaped(text),
@@ -195,7 +195,7 @@ impl Serialize for Files<'_> {
     }
 }
 
-/// Bytes as the protocol carries them, in either direction.
+/// Bytes in the form that requests and replies use.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Content<'a> {
@@ -208,7 +208,7 @@ impl<'a> Content<'a> {
         Self::within(bytes, text_may_take(bytes))
     }
 
-    /// As text where it is text, and takes no more than that.
+    /// As a string if the bytes are UTF-8 and their escaped text has at most `most` bytes, otherwise as base64.
     fn within(bytes: &'a [u8], most: usize) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) if escaped(text) <= most => Self::Text(text),
@@ -225,7 +225,7 @@ fn base64_length(bytes: usize) -> usize {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
-/// The length of a text inside a JSON string.
+/// Bytes of a text inside a JSON string.
 fn escaped(text: &str) -> usize {
     text.bytes()
         .map(|byte| match byte {
@@ -312,7 +312,7 @@ mod tests {
         OutputFile { name: FileName::parse(name).unwrap(), bytes: bytes.into() }
     }
 
-    /// The greatest that a program can make of everything but its files.
+    /// The largest outcome of a program, without its files.
     fn worst(limits: Limits) -> Outcome {
         let mut output = vec![1; limits.output_bytes as usize + 64];
         output[0] = 0xff;
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// So many files, with as long a name as each may have, that hold all that files may.
+    /// `count` files with the longest names allowed, which together hold `cap` bytes.
     fn files(count: usize, cap: usize, byte: u8) -> Vec<OutputFile> {
         (0..count).map(|at| file(&format!("{at:03}{}", "\u{1}".repeat(252)), vec![byte; cap / count])).collect()
     }
@@ -376,7 +376,7 @@ mod tests {
             let value = serde_json::to_value(Files::new(&lines, cap)).unwrap();
             (value["a"].is_string(), value["b"].is_string())
         };
-        // 600,000 and 800,000 bytes as JSON strings.
+        // As JSON strings, 600,000 and 800,000 bytes.
         assert_eq!(form(5 << 20), (true, true));
         assert_eq!(form(1_050_000), (true, true));
         assert_eq!(form(1_049_000), (false, false));

@@ -1,4 +1,4 @@
-//! The parameters of each method, decoded. Types and spelling are settled here; what is allowed is [`crate::policy`]'s.
+//! The parameters of each method, decoded: types and spelling. [`crate::policy`] decides what is allowed.
 
 use std::fmt;
 
@@ -80,6 +80,8 @@ pub struct GivenLimits {
 }
 
 impl RunRequest {
+    /// Reads the parameters of `code.run`.
+    ///
     /// # Errors
     ///
     /// [`RunError::Invalid`], which names the field.
@@ -110,7 +112,7 @@ fn content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error
     Given::deserialize(deserializer).map(|Given(bytes)| bytes)
 }
 
-/// In the order in which they stand.
+/// Files in the order of the request.
 fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<GivenFile>, D::Error> {
     struct Files;
 
@@ -133,7 +135,7 @@ fn files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<GivenFile>, D
     deserializer.deserialize_map(Files)
 }
 
-/// How a refusal names one of the files.
+/// The path of a file's field in a refusal.
 pub(crate) fn file_field(name: &str) -> String {
     format!("files[\"{}\"]", quote(name))
 }
@@ -143,7 +145,7 @@ enum Meant {
     Nothing(&'static str),
 }
 
-/// Other runners' words for the same thing.
+/// The field that other code runners call `name`.
 fn meant(name: &str) -> Option<Meant> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     let word = name.strip_prefix("limits.").unwrap_or(&name);
@@ -176,11 +178,11 @@ pub struct HelloRequest {
     name: Option<String>,
 }
 
-/// The name that a client gives itself, shown to the owner.
+/// Reads `hello`: the name that the client gives itself, which the owner sees.
 ///
 /// # Errors
 ///
-/// [`RunError::Invalid`]
+/// [`RunError::Invalid`], which names the field.
 pub fn hello(params: Option<&RawValue>) -> Result<Option<String>, RunError> {
     let HelloRequest { name } = reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))?;
     name.map(|name| client_name(&name)).transpose()
@@ -199,7 +201,7 @@ fn client_name(given: &str) -> Result<String, RunError> {
     Ok(name.to_owned())
 }
 
-/// The name of a client that has not given one: that of its program.
+/// The default name of a client: that of its program.
 pub fn name_of_program(program: Option<&str>) -> String {
     match program {
         Some(program) if passes_for_own(program) => format!("program {program}"),
@@ -218,16 +220,18 @@ pub struct CancelRequest {
     request_id: Option<Id>,
 }
 
-/// Which run to end.
+/// The run to cancel.
 #[derive(Debug)]
 pub enum CancelTarget {
     Run(RunId),
     Request(Id),
 }
 
+/// Reads the parameters of `code.cancel`.
+///
 /// # Errors
 ///
-/// [`RunError::Invalid`]
+/// [`RunError::Invalid`], which names the field.
 pub fn cancel(params: Option<&RawValue>) -> Result<CancelTarget, RunError> {
     match reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))? {
         CancelRequest { run_id: Some(text), request_id: None } => {
@@ -279,9 +283,11 @@ fn cursor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
     Ok(Some(cursor))
 }
 
+/// Reads the parameters of `code.history`.
+///
 /// # Errors
 ///
-/// [`RunError::Invalid`]
+/// [`RunError::Invalid`], which names the field.
 pub fn history(params: Option<&RawValue>) -> Result<HistoryRequest, RunError> {
     reader::read(params).map_err(|fault| fault.refusal(&Hints::NONE))
 }

@@ -1,4 +1,4 @@
-//! The JSON Schema of everything on the wire, made from the types that read and write it.
+//! The JSON Schema of the protocol, generated from its types.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema};
@@ -17,10 +17,10 @@ use crate::history::Page;
 #[derive(JsonSchema)]
 struct Nothing {}
 
-/// Of each method its parameters and its result, of each notification its parameters, and the error object. What they share
-/// stands in `$defs`.
+/// The schema of each method's parameters and result, of each notification's parameters, and of the error object.
+/// Shared definitions are in `$defs`.
 pub fn document() -> Value {
-    // What is read and what is written differ: a field with a default may be left out by one side alone.
+    // Two generators, because a field with a default is optional to read and always written.
     let mut read = SchemaSettings::draft2020_12().into_generator();
     let mut written = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut methods = Map::new();
@@ -63,7 +63,7 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 mod tests {
     use super::*;
 
-    /// `docs/schema.json` is what `sandtray schema` prints.
+    /// `docs/schema.json` is the output of `sandtray schema`.
     #[test]
     fn the_schema_that_is_checked_in_is_this_one() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema.json");

@@ -1,4 +1,4 @@
-//! The answer to `status`, which the command line shows its owner. A connection can change nothing in it.
+//! The reply to `status`, which the command line shows its owner. Read-only.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What is wrong in a request, and where.
+//! An error in a request: what is wrong, and where.
 
 use std::fmt::{self, Display};
 
@@ -7,13 +7,13 @@ use serde::de::{self, Expected, Unexpected};
 use crate::error::RunError;
 use crate::protocol::error::quote;
 
-/// The name of the whole of the parameters in a refusal.
+/// What a refusal calls the parameters as a whole.
 const WHOLE: &str = "params";
 
-/// Stands for the field's name in a sentence that a type of a request refuses a value with.
+/// Placeholder for the field's name in the error message of a request's type.
 pub(in crate::protocol) const FIELD: &str = "{field}";
 
-/// What a type of request adds to a refusal.
+/// Adds sentences of a request's type to a refusal.
 pub(in crate::protocol) struct Hints {
     pub(in crate::protocol) missing: fn(&str) -> Option<String>,
     pub(in crate::protocol) unknown: fn(&str) -> Option<String>,
@@ -25,16 +25,16 @@ impl Hints {
 
 #[derive(Debug)]
 pub(in crate::protocol) struct Fault {
-    /// From the inside out.
+    /// From the innermost step outwards.
     path: Vec<Step>,
     what: What,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Of a type that lists its fields.
+    /// A declared field of a struct.
     Field(String),
-    /// Of an object with names of the client's choice.
+    /// A key of a map, chosen by the client.
     Key(String),
     Index(usize),
 }
@@ -61,21 +61,21 @@ pub(super) enum What {
         name: String,
         known: &'static [&'static str],
     },
-    /// A word that is none of these.
+    /// A word that is not one of `known`.
     Word {
         word: String,
         known: &'static [&'static str],
     },
-    /// Stands twice in one object.
+    /// Occurs twice in one object.
     Twice(Step),
-    /// More entries than so many.
+    /// More entries than this bound.
     Many(usize),
-    /// An escape from \ud800 to \udfff on its own.
+    /// An unpaired surrogate: an escape from \ud800 to \udfff on its own.
     HalfCharacter,
     HalfCharacterInKey,
-    /// A number that no machine counts to.
+    /// A number too large for a finite `f64`.
     TooGreat,
-    /// A whole sentence, in which [`FIELD`] stands for the field.
+    /// A whole sentence, in which [`FIELD`] stands for the field's name.
     Sentence(String),
 }
 
@@ -91,7 +91,11 @@ impl Fault {
         self
     }
 
-    /// Where the fault lies in an item of the array `field`: its place, and the fault as seen from the item.
+    /// For a fault in an item of the array `field`: the item's index, and the fault relative to the item.
+    ///
+    /// # Errors
+    ///
+    /// The fault itself, if it lies elsewhere.
     pub(in crate::protocol) fn within(mut self, field: &str) -> Result<(usize, Self), Self> {
         match self.path.as_slice() {
             [.., Step::Index(index), Step::Field(name)] if name == field => {
@@ -103,7 +107,7 @@ impl Fault {
         }
     }
 
-    /// The field's own name, or that of the object in which one is missing or unknown.
+    /// The path of the faulty field, or of the object in which a field is missing or unknown.
     fn place(&self) -> String {
         let mut place = String::new();
         for step in self.path.iter().rev() {
@@ -118,7 +122,7 @@ impl Fault {
         place
     }
 
-    /// The refusal. `hints` adds a sentence on a field that is unknown or missing, by its whole name.
+    /// The error for the client. `hints` adds a sentence about an unknown or missing field, by its full path.
     pub(in crate::protocol) fn refusal(self, hints: &Hints) -> RunError {
         let place = self.place();
         let place = if place.is_empty() { WHOLE.to_owned() } else { place };
@@ -169,7 +173,7 @@ impl Fault {
     }
 }
 
-/// "a, b and c".
+/// Joins words as "a, b and c".
 fn list(words: &[&str]) -> String {
     match words {
         [] => "none".into(),
