@@ -21,13 +21,9 @@ const SLACK: u64 = 256 << 10;
 /// Runs given up in one round, and rounds for one record: pages of removed rows may stay half full.
 const MOST_GIVEN_UP: u32 = 64;
 const ROUNDS: u32 = 3;
-<<<<<<< HEAD
 /// The pause between attempts to make the reserve is doubled this often: to about a minute.
 const MOST_DOUBLINGS: u32 = 6;
-/// A record above this gives up nothing for its output: on a full disk its figures are enough.
-=======
 /// Records above this many bytes give up no old runs for their output: on a full disk their figures are enough.
->>>>>>> eaa09e4ff25af3cedfe7a40ee893a698214043fd
 const LARGE: u64 = 1 << 20;
 
 impl Worker {
