@@ -46,7 +46,7 @@ impl Between {
         self.url.clone()
     }
 
-    /// The engine makes the next so many containers, and nobody hears of it.
+    /// The engine makes the next so many containers, and its answers are lost.
     pub fn lose_creations(&self, creations: usize) {
         self.to_lose.store(creations, Ordering::SeqCst);
     }

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 /// Longer than anything here takes on a busy computer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// No promise takes longer as a whole; a test that hangs tells nobody anything.
+/// No promise takes longer as a whole. A test that hangs would tell nothing.
 pub const PROMISE_BOUND: Duration = Duration::from_secs(120);
 
 /// An engine, and what can be had of it.
@@ -283,7 +283,7 @@ pub async fn containers_are_listed_with_their_labels_whether_they_run_or_not(sub
     .await;
 }
 
-/// Of an instance of its own, so that nobody's sweep takes it for theirs.
+/// Of an instance of its own, so that no other sweep removes it.
 pub fn spec(subject: &Subject) -> ContainerSpec {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let boot = format!("{}x{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

@@ -185,7 +185,7 @@ pub async fn fill(file: &Path, runs: u32, start: SystemTime, prints: Prints) {
 
 fn repeat(file: &Path, runs: u32, start: SystemTime) -> rusqlite::Result<()> {
     let mut connection = Connection::open(file)?;
-    // Without a log a page is written once. A crash would leave half a database, of which nobody wants anything.
+    // Without a log a page is written once. A crash would leave half a database, which the test then discards.
     connection.execute_batch(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; PRAGMA foreign_keys = OFF;",
     )?;
@@ -216,7 +216,7 @@ fn repeat(file: &Path, runs: u32, start: SystemTime) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Waits for the disk, so that nobody is measured who waits for this.
+/// Waits for the disk, so that this wait is in no measurement.
 fn written(file: &Path) -> std::io::Result<()> {
     std::fs::File::open(file)?.sync_all()
 }

@@ -5,7 +5,7 @@
 //! - `hold`, `sleep`: starts, then runs until it is cancelled.
 //! - `late`: cannot be cancelled for half a second, as where the product has much to do; then like `hold`.
 //! - `wait`: never starts; runs until it is cancelled.
-//! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting what nobody takes.
+//! - `chunks COUNT SIZE`: prints so many pieces of so many bytes, dropping and counting those that are not read.
 //! - `files SIZE`: returns one file.
 //! - `binary`: prints bytes that are not text on both streams.
 //! - `cut WORDS`: prints the words, then is cut off since its engine went away.

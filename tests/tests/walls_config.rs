@@ -276,7 +276,7 @@ async fn the_probe_misses_each_wall_that_is_not_there() {
             },
             &["the network is not cut off"],
         ),
-        // Nobody may write in most of it all the same; a lock folder may be.
+        // Most of it cannot be written all the same; a lock folder may be.
         (|_, host| host.readonly_rootfs = Some(false), &["the root file system is not read-only"]),
         (|_, host| host.ipc_mode = None, &["more than the working folder and /tmp can be written"]),
         (
@@ -402,7 +402,7 @@ fn succeeded(said: &Value, start: &str) -> bool {
     said["succeeded"].as_array().unwrap().iter().any(|what| what.as_str().unwrap().starts_with(start))
 }
 
-/// Somebody on the host who listens on every address, and counts.
+/// A program on the host that listens on every address, and counts.
 struct Listener {
     port: u16,
     heard: Arc<AtomicUsize>,

@@ -1,7 +1,6 @@
 //! Sandtray without a desktop: takes an agent's request, runs it in a fresh container, and returns an honest outcome.
 //!
-//! Dependencies point one way: `run, name, language, error <- policy, queue, collector, launcher, engine, event <-
-//! executor, history <- supervisor <- ipc`.
+//! Dependencies point one way; ARCHITECTURE.md has the order, and `tests/tests/layers.rs` the exact table.
 
 pub mod budget;
 pub mod codec;

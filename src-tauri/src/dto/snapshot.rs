@@ -44,7 +44,7 @@ pub struct OwnerSnapshot {
     pub running: Vec<LiveRunView>,
     /// In the order in which they will start.
     pub queued: Vec<LiveRunView>,
-    /// When running code was turned on, where nobody has been told by a notification and nobody has seen it here.
+    /// When running code was turned on, if no notification told the owner and the window has not shown it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     pub turned_on_ms: Option<u64>,

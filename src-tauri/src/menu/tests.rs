@@ -1,4 +1,4 @@
-//! Whole menus, as somebody would read them.
+//! Whole menus, as a person reads them.
 
 use super::*;
 use crate::dto::present;

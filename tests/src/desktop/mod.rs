@@ -62,7 +62,7 @@ impl Desktop {
         }
     }
 
-    /// An error is a sentence for whoever ran this.
+    /// An error is a sentence for the person who ran this.
     pub async fn try_start() -> Result<Self, String> {
         let turn = TURN.lock().await;
         let pixels = tempfile::tempdir().expect("a folder for the screen");
@@ -215,7 +215,7 @@ impl Desktop {
         self.watcher.hang(hangs);
     }
 
-    /// From now on nobody here shows what is in a tray.
+    /// From now on this desktop has no tray.
     pub async fn lose_tray(&self) {
         self.watcher.end(&self.connection).await;
     }

@@ -1,4 +1,4 @@
-//! What the page may not do, whoever has got into it.
+//! What the page may not do, even with hostile code in it.
 
 use sandtray_tests::desktop::Desktop;
 use sandtray_tests::desktop::driver::Window;

@@ -193,7 +193,7 @@ async fn where_there_is_no_tray_the_window_opens_at_the_start_but_not_at_login()
         assert!(app.descendants().is_empty(), "{:?}", app.descendants());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Whoever starts it by hand then wants to see it.
+    // A person who starts it by hand wants to see it.
     desktop.by_hand().await.ended().await;
     opened(&app).await;
     app.told_to_end().await;

@@ -88,7 +88,7 @@ async fn the_history_tells_figures_and_no_code() {
 }
 
 /// The reader is this very process, so what is flat must be what the service keeps for the client: it is measured by
-/// how much the service lets the program write, which stops when nobody takes the output.
+/// how much the service lets the program write, which stops when the output is not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_never_reads_is_told_how_much_it_missed() {
     let rig = Rig::start_with(|settings| settings.limits.output_kb = 512).await;

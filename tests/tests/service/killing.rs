@@ -1,4 +1,4 @@
-//! Whoever ends a run, and whatever the program does against it: the engine has it dead within a second.
+//! A run that is ended is dead within a second, whatever its program does against it.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

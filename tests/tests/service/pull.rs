@@ -1,4 +1,4 @@
-//! Pulls from a real registry, under a name of the tests' own, so that nobody else's image comes or goes.
+//! Pulls from a real registry, under a name of the tests' own, so that no other image comes or goes.
 
 use bollard::query_parameters::{CommitContainerOptions, CreateContainerOptions, RemoveContainerOptions};
 use sandtray_core::event::Event;

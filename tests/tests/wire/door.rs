@@ -58,7 +58,7 @@ async fn two_services_never_share_a_socket() {
     let first = Listener::bind(&path).unwrap();
     assert!(matches!(Listener::bind(&path), Err(BindError::AlreadyRunning { .. })));
     assert!(path.exists());
-    // Even where somebody took the lock file away.
+    // Even where the lock file was removed.
     fs::remove_file(root.path().join("s.lock")).unwrap();
     assert!(matches!(Listener::bind(&path), Err(BindError::AlreadyRunning { .. })));
     assert!(path.exists());

@@ -280,7 +280,7 @@ async fn the_session_ends_once_a_half_closed_client_has_its_replies() {
 async fn a_client_that_never_reads_costs_bounded_memory_and_its_output_is_counted() {
     let product = Scripted::new();
     let mut session = connect(&product);
-    // 400 MB of output that nobody reads.
+    // 400 MB of output that is not read.
     session.wire.stream(1, "chunks 4000 100000").await;
     let started = Instant::now();
     while product.chunks_dropped() < 3000 && started.elapsed() < PATIENCE {

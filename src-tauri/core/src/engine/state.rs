@@ -144,7 +144,7 @@ pub enum EngineTrouble {
     Absent {
         looked_at: Vec<String>,
     },
-    /// A socket or a name is there, but nobody listens.
+    /// A socket or a name is there, without a listener.
     NotRunning {
         endpoint: Endpoint,
     },

@@ -1,4 +1,4 @@
-// The time, for as long as somebody shows it: no timer runs otherwise.
+// The time. A timer runs only while a component shows it.
 
 import { createSubscriber } from 'svelte/reactivity';
 
