@@ -35,7 +35,8 @@ impl Recorder for HistoryRecorder {
     }
 }
 
-fn refusal(trouble: &Trouble) -> RunError {
+/// The answer to a run that may not start, because the history could not record it.
+pub fn refusal(trouble: &Trouble) -> RunError {
     let message =
         format!("The run was not started: {}, and the owner wants every run on record.", trouble.why.sentence());
     let hint = format!(

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use sandtray_core::history::{self as core, Cursor, FileIn, FileOut, MAX_PAGE, RunRecord, RunRow, Side};
 use sandtray_core::policy;
 use sandtray_core::protocol::request::{GivenFile, GivenLimits, RunRequest};
+use sandtray_core::recorder::refusal;
 use sandtray_core::run::{Cancel, Limits, Overflow, RunId, Status};
 use sandtray_core::supervisor::Progress;
 use sandtray_core::time::{from_millis, to_millis};
@@ -79,6 +80,10 @@ pub(super) async fn run_again(app: &App, run: &str) -> Answer<String> {
     let request = request(&record(&here, run_id(run)?).await?)?;
     let spec = policy::spec(request, &here.owner.settings().limits(), RunId::generate())?;
     let id = spec.id;
+    // A run that is refused later for this reason is in no list, so the window would wait for it in vain.
+    if here.owner.settings().history.required {
+        here.history.ready().await.map_err(|trouble| refusal(&trouble))?;
+    }
     let run = here.supervisor.submit(spec, owner(), Progress::default(), &Cancel::default()).await?;
     // The result goes into the history.
     app.spawn(async move { drop(run.wait().await) });

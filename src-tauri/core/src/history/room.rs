@@ -108,9 +108,8 @@ impl Worker {
     fn make_room(&mut self, wanted: u64) -> u32 {
         self.reserved = false;
         self.reserve.give();
-        // The log can be restarted only without readers, so reads are interrupted; they are retried later.
-        self.readers.interrupt();
-        let _alone = self.alone();
+        // The log can be restarted only without readers.
+        let _alone = self.alone_at_once();
         let path = self.path.clone();
         let Ok(store) = self.opened() else { return 0 };
         let (mut runs, mut bytes) = (0, 0);

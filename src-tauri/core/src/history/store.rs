@@ -67,26 +67,27 @@ impl Store {
         Ok(())
     }
 
-    /// Indexes the latest run without an index entry. False if there is none.
-    pub(super) fn catch_up(&self) -> rusqlite::Result<bool> {
+    /// The latest run before this place without an index entry.
+    pub(super) fn missed(&self, below: i64) -> rusqlite::Result<Option<i64>> {
         let missed: Option<i64> = self
             .connection
             .prepare_cached(
                 "SELECT seq FROM (SELECT seq FROM run ORDER BY seq DESC LIMIT ?1) \
-                 WHERE seq NOT IN (SELECT id FROM search_docsize) LIMIT 1",
+                 WHERE seq < ?2 AND seq NOT IN (SELECT id FROM search_docsize) LIMIT 1",
             )?
-            .query_row([INDEX_LOOK], |found| found.get(0))
+            .query_row([i64::from(INDEX_LOOK), below], |found| found.get(0))
             .optional()?;
-        let Some(seq) = missed else {
+        if missed.is_none() {
             // Frees the cache: the pages read for this are not needed again.
             self.connection.execute_batch("PRAGMA shrink_memory")?;
-            return Ok(false);
-        };
-        if let Some(row) = row::by_seq(&self.connection, seq)? {
-            let body = reading::body(&self.connection, seq, &row)?;
-            self.index(seq, &RunRecord { row, body })?;
         }
-        Ok(true)
+        Ok(missed)
+    }
+
+    pub(super) fn index_missed(&self, seq: i64) -> rusqlite::Result<()> {
+        let Some(row) = row::by_seq(&self.connection, seq)? else { return Ok(()) };
+        let body = reading::body(&self.connection, seq, &row)?;
+        self.index(seq, &RunRecord { row, body })
     }
 
     /// Tests whether a small change can be written.

@@ -1,13 +1,13 @@
 //! The worker's background work between commands, in small steps: pruning, merging the word index, returning pages to
 //! the disk, and writing back the log.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::retention;
 use super::store::{self, Checkpoint};
-use super::worker::{Tidy, Worker};
+use super::worker::{CATCH_UP_PAUSE, Tidy, Worker};
 
 /// Most runs judged and pruned in one step.
 const PRUNE_RUNS: u32 = 16;
@@ -62,19 +62,34 @@ impl Worker {
 
     /// Indexes one run without an index entry. Skipped while in trouble: a full disk has no space for its words.
     pub(super) fn catch_up(&mut self) -> Tidy {
-        if !self.behind || self.in_trouble() {
+        let paused = self.no_room_at.is_some_and(|at| at.elapsed() < CATCH_UP_PAUSE);
+        if !self.behind || paused || self.in_trouble() {
             return Tidy::Done;
         }
-        match self.with(|store| store.catch_up()) {
-            Ok(true) => {
-                self.unwritten += store::STEP_BYTES;
-                return Tidy::More;
-            }
-            Ok(false) => {}
+        let below = self.passed_over.unwrap_or(i64::MAX);
+        match self.with(|store| store.missed(below)) {
+            Ok(Some(seq)) => return self.index_missed(seq),
+            Ok(None) => {}
             Err(error) => tracing::warn!(%error, "runs that are recorded cannot be searched for"),
         }
-        self.behind = false;
+        (self.behind, self.passed_over) = (false, None);
         Tidy::Done
+    }
+
+    fn index_missed(&mut self, seq: i64) -> Tidy {
+        self.unwritten += store::STEP_BYTES;
+        match self.with(|store| store.index_missed(seq)) {
+            Ok(()) => Tidy::More,
+            Err(error) if self.is_for_want_of_room(&error) => {
+                self.no_room_at = Some(Instant::now());
+                Tidy::Done
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a run that is recorded cannot be searched for");
+                self.passed_over = Some(seq);
+                Tidy::More
+            }
+        }
     }
 
     /// Writes back the log while there are no readers. On a busy history SQLite would do it in the middle of a commit.

@@ -38,6 +38,10 @@ const COMMANDS_IN_A_ROW: u32 = 32;
 const ALONE: Duration = Duration::from_secs(2);
 /// Pause of commands before the log is written back, which costs some milliseconds of disk.
 const QUIET: Duration = Duration::from_millis(200);
+/// Runs indexed before a search, if they were missed earlier.
+const MOST_SETTLED: u32 = 16;
+/// After an attempt to index a run that met a full disk.
+pub(super) const CATCH_UP_PAUSE: Duration = Duration::from_secs(10);
 /// Interval of attempts to make the reserve, and in trouble to write the history.
 pub(super) const RESERVE_EVERY: Duration = Duration::from_secs(1);
 /// Longest wait for a command. Then old runs are pruned.
@@ -84,6 +88,10 @@ pub(super) struct Worker {
     pub(super) bounded: bool,
     /// Some recorded runs may not be indexed yet.
     pub(super) behind: bool,
+    /// The last run that could not be indexed for another reason than a full disk. Only older ones are tried.
+    pub(super) passed_over: Option<i64>,
+    /// Time of the last attempt to index a run that met a full disk.
+    pub(super) no_room_at: Option<Instant>,
     /// The requested turn without readers, for writing back the log.
     turn: Option<Turn>,
     waits: Runtime,
@@ -133,6 +141,8 @@ impl Worker {
             last_look: None,
             bounded: false,
             behind: true,
+            passed_over: None,
+            no_room_at: None,
             path,
             keep: settings.keep,
             bounds: Bounds::of(settings),
@@ -225,6 +235,7 @@ impl Worker {
             (false, false) => RESERVE_EVERY,
             (false, true) => IDLE,
         };
+        let wait = if self.behind { wait.min(CATCH_UP_PAUSE) } else { wait };
         let turn = &mut self.turn;
         let next = self.waits.block_on(async {
             tokio::select! {
@@ -263,7 +274,12 @@ impl Worker {
                 let _ = answer.send(Ok(()));
             }
             Command::Settle(answer) => {
-                while self.catch_up() == Tidy::More {}
+                // A longer backlog is left to the tidying: finished runs wait for this thread.
+                for _ in 0..MOST_SETTLED {
+                    if self.catch_up() == Tidy::Done {
+                        break;
+                    }
+                }
                 let _ = answer.send(Ok(()));
             }
             Command::Configure(settings) => {
@@ -336,6 +352,17 @@ impl Worker {
         // A turn requested earlier is ahead in the queue.
         let turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
         self.waits.block_on(async { tokio::time::timeout(ALONE, turn).await.ok()?.ok() })
+    }
+
+    /// The same, and ends reads under way. The turn is queued before that, so that a retried read waits for it.
+    pub(super) fn alone_at_once(&mut self) -> Option<OwnedSemaphorePermit> {
+        let mut turn = self.turn.take().unwrap_or_else(|| Box::pin(self.readers.turn()));
+        if let Some(granted) = (&mut turn).now_or_never() {
+            return granted.ok();
+        }
+        self.readers.interrupt();
+        self.turn = Some(turn);
+        self.alone()
     }
 
     pub(super) fn ask_for_turn(&mut self) {

@@ -91,7 +91,9 @@ impl Cancel {
 
     /// Cancels. Only the first source is remembered.
     pub fn by(&self, who: EndedBy) {
-        let _ = self.by.set(who);
+        if self.above.as_ref().is_none_or(|above| above.get().is_none()) {
+            let _ = self.by.set(who);
+        }
         self.token.cancel();
     }
 
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!((first.is_cancelled(), second.is_cancelled(), parent.is_cancelled()), (true, false, false));
         parent.by(EndedBy::Owner);
         second.by(EndedBy::ClientLeft);
-        assert!(second.is_cancelled());
+        assert_eq!((second.is_cancelled(), second.who()), (true, EndedBy::Owner), "the parent was first");
         assert_eq!((first.who(), parent.who()), (EndedBy::ClientLeft, EndedBy::Owner));
         let third = parent.child();
         assert_eq!((third.is_cancelled(), third.who()), (true, EndedBy::Owner));

@@ -24,6 +24,8 @@ struct Image {
     state: State,
     /// Checks in a row without a result.
     failures: u32,
+    /// The last check found that the image is gone.
+    absent: bool,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ pub(super) enum Verdict {
     Held,
     /// The image lacks this wall, so no run starts in it.
     Missing(String),
-    /// The image is gone. `again`: the check before gave no result either.
+    /// The image is gone. `again`: the check before found that too.
     NoImage {
         again: bool,
     },
@@ -85,7 +87,8 @@ impl Walls {
         if self.images.len() >= MOST && !self.images.contains_key(image) {
             self.images.retain(|_, image| matches!(image.state, State::Checking(_)));
         }
-        let image = self.images.entry(image.to_owned()).or_insert(Image { state: State::Unproved, failures: 0 });
+        let image =
+            self.images.entry(image.to_owned()).or_insert(Image { state: State::Unproved, failures: 0, absent: false });
         if !matches!(image.state, State::Unproved) {
             return None;
         }
@@ -99,7 +102,7 @@ impl Walls {
         match result {
             Ok(proof) => {
                 let held = Held { proof, doubted: CancellationToken::new() };
-                *image = Image { state: State::Held(held), failures: 0 };
+                *image = Image { state: State::Held(held), failures: 0, absent: false };
                 Verdict::Held
             }
             Err(Unproved::Missing(wall)) => {
@@ -107,12 +110,12 @@ impl Walls {
                 Verdict::Missing(wall)
             }
             Err(Unproved::NoImage) => {
-                let again = image.failures > 0;
-                *image = Image { state: State::Unproved, failures: image.failures + 1 };
+                let again = image.absent;
+                *image = Image { state: State::Unproved, failures: image.failures + 1, absent: true };
                 Verdict::NoImage { again }
             }
             Err(Unproved::Failed(error)) => {
-                *image = Image { state: State::Unproved, failures: image.failures + 1 };
+                *image = Image { state: State::Unproved, failures: image.failures + 1, absent: false };
                 Verdict::Unknown(error)
             }
         }
@@ -121,7 +124,7 @@ impl Walls {
     /// The check ended without a result.
     pub(super) fn broke_off(&mut self, image: &str, check: Check) {
         if let Some(image) = self.under(image, check) {
-            *image = Image { state: State::Unproved, failures: image.failures + 1 };
+            *image = Image { state: State::Unproved, failures: image.failures + 1, absent: false };
         }
     }
 
@@ -139,6 +142,7 @@ impl Walls {
     /// The engine may have changed: drops all results, and those of checks under way will be ignored.
     pub(super) fn doubt_all(&mut self) {
         for image in self.images.values_mut() {
+            image.absent = false;
             if let State::Held(held) = std::mem::replace(&mut image.state, State::Unproved) {
                 held.doubted.cancel();
             }
@@ -211,6 +215,11 @@ mod tests {
             let check = begin(&mut walls, "a");
             assert_eq!(walls.conclude("a", check, Err(Unproved::NoImage)), Verdict::NoImage { again });
         }
+        let check = begin(&mut walls, "a");
+        walls.conclude("a", check, Err(Unproved::Failed(RunError::ShuttingDown)));
+        let check = begin(&mut walls, "a");
+        let missing = walls.conclude("a", check, Err(Unproved::NoImage));
+        assert_eq!(missing, Verdict::NoImage { again: false }, "another failure stood between");
         let check = begin(&mut walls, "a");
         walls.conclude("a", check, Ok(PROOF));
         walls.doubt_all();

@@ -23,7 +23,7 @@ running: Array<LiveRunView>,
  */
 queued: Array<LiveRunView>, 
 /**
- * When running code was turned on, where nobody has been told by a notification and nobody has seen it here.
+ * When running code was turned on, if no notification told the owner and the window has not shown it yet.
  */
 turned_on_ms?: number, 
 /**
