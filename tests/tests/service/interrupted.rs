@@ -30,12 +30,18 @@ async fn docker(arguments: &[&str]) {
     assert!(docker.status().await.unwrap().success(), "docker {arguments:?}");
 }
 
-async fn start(agent: &mut Agent, code: &str) -> u64 {
+/// Returns once the program has said all on these streams that it says before it goes on. The streams have no common order.
+async fn start(agent: &mut Agent, code: &str, streams: &[&str]) -> u64 {
     let call = agent.send("code.run", told(code)).await;
-    // The last that it says before it goes on.
-    while agent.notification("code.output").await["stream"] != "stderr" {}
+    let mut left = streams.to_vec();
+    while !left.is_empty() {
+        let output = agent.notification("code.output").await;
+        left.retain(|stream| output["stream"] != **stream);
+    }
     call
 }
+
+const BOTH: &[&str] = &["stdout", "stderr"];
 
 /// The error, and what the history says of the run: they tell the same.
 async fn interrupted(rig: &Rig, error: Value, cause: &str) -> Value {
@@ -68,7 +74,7 @@ async fn a_container_that_is_ended_from_outside_is_no_failure_of_the_program() {
     rig.proved().await;
     let mut agent = rig.agent().await;
     for ways in [&["rm -f"][..], &["kill"], &["stop -t 0"], &["stop -t 1"], &["pause", "kill"], &["kill", "rm"]] {
-        let call = start(&mut agent, TALKS).await;
+        let call = start(&mut agent, TALKS, BOTH).await;
         let id = container(&rig).await;
         for way in ways {
             let mut words: Vec<&str> = way.split(' ').collect();
@@ -83,7 +89,7 @@ async fn a_container_that_is_ended_from_outside_is_no_failure_of_the_program() {
         assert!(error["message"].as_str().unwrap().contains("container"), "{error}");
     }
     // Signals that end nothing are no reason.
-    let call = start(&mut agent, "echo ready >&2; sleep 1; exit 3").await;
+    let call = start(&mut agent, "echo ready >&2; sleep 1; exit 3", &["stderr"]).await;
     docker(&["kill", "-s", "USR1", &container(&rig).await]).await;
     assert_eq!(agent.reply(call).await.unwrap()["exit_code"], 3);
     rig.stop().await;
@@ -129,7 +135,7 @@ async fn an_engine_that_goes_away_cuts_off_what_runs_and_the_history_says_so() {
     rig.proved().await;
     let mut agent = rig.agent().await;
     for _ in 0..3 {
-        let call = start(&mut agent, TALKS).await;
+        let call = start(&mut agent, TALKS, BOTH).await;
         between.go_away().await;
         let error = interrupted(&rig, agent.reply(call).await.unwrap_err(), "engine").await;
         assert!(error["message"].as_str().unwrap().ends_with(": Docker went away."), "{error}");
@@ -154,7 +160,7 @@ async fn an_engine_that_crashes_or_is_stopped_cuts_off_what_runs() {
     .await;
     rig.proved().await;
     let mut agent = rig.agent().await;
-    let call = start(&mut agent, TALKS).await;
+    let call = start(&mut agent, TALKS, BOTH).await;
     engine.stop(&mut process).await;
     interrupted(&rig, agent.reply(call).await.unwrap_err(), "engine").await;
     process = engine.start("runc").await;
@@ -162,7 +168,7 @@ async fn an_engine_that_crashes_or_is_stopped_cuts_off_what_runs() {
         rig.agent().await.call("code.run", told("echo 1")).await.is_ok_and(|result| result["status"] == "ok")
     })
     .await;
-    let call = start(&mut agent, TALKS).await;
+    let call = start(&mut agent, TALKS, BOTH).await;
     engine.crash(&mut process).await;
     interrupted(&rig, agent.reply(call).await.unwrap_err(), "engine").await;
     let error = agent.call("code.run", told("echo 1")).await.unwrap_err();

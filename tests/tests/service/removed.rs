@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandtray_core::engine::{ContainerId, Engine};
-use sandtray_tests::rig::{Rig, eventually};
+use sandtray_tests::rig::{PATIENCE, Rig, eventually};
 use serde_json::{Value, json};
 
 use crate::shell;
@@ -81,8 +81,14 @@ async fn with_every_container_removed_at_once_a_run_is_refused_with_the_reason()
     let calls = async {
         let mut agent = rig.agent().await;
         let mut answers: BTreeMap<String, usize> = BTreeMap::new();
-        for _ in 0..20 {
-            let answer = agent.call("code.run", shell("echo fine")).await;
+        let begun = Instant::now();
+        // On a busy machine a container may be gone again before it is in a list.
+        let only_good = |answers: &BTreeMap<String, usize>| answers.keys().all(|word| word == "ok");
+        for call in 0.. {
+            if call >= 20 && !(only_good(&answers) && begun.elapsed() < PATIENCE) {
+                break;
+            }
+            let answer = agent.call("code.run", shell("sleep 0.02; echo fine")).await;
             *answers.entry(word(&answer)).or_default() += 1;
         }
         over.store(true, Ordering::SeqCst);
