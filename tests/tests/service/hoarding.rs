@@ -44,6 +44,23 @@ impl Served {
         Hoarder::start(env!("CARGO_BIN_EXE_hoard"), &self.socket, mode, connections)
     }
 
+    /// Four processes that hold all 64 places. A place of a connection before them may not be free yet, so they are started
+    /// until each connection has one.
+    async fn crowd(&self, mode: &str) -> Vec<Hoarder> {
+        const ATTEMPTS: usize = 10;
+        for _ in 0..ATTEMPTS {
+            let crowd: Vec<Hoarder> = (0..4).map(|_| self.hoarder(mode, 16)).collect();
+            eventually("each connection has a place or is refused", || async {
+                crowd.iter().all(|hoarder| hoarder.said("open") + hoarder.said("closed") >= 16)
+            })
+            .await;
+            if crowd.iter().all(|hoarder| hoarder.said("closed") == 0) {
+                return crowd;
+            }
+        }
+        panic!("{ATTEMPTS} crowds found no place");
+    }
+
     async fn sandtray(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(built("sandtray"));
         command.args(arguments).env("SANDTRAY_HOME", self.folder.path()).stdin(Stdio::null());
@@ -113,10 +130,7 @@ async fn unfinished_messages_are_bounded_and_cost_their_hoarder_its_connections(
 async fn status_gets_through_when_others_hold_all_places() {
     let served = Served::with(|settings| settings.concurrency = Some(1)).await;
     for mode in ["idle", "running"] {
-        let crowd: Vec<Hoarder> = (0..4).map(|_| served.hoarder(mode, 16)).collect();
-        for hoarder in &crowd {
-            hoarder.until_said("open", 16).await;
-        }
+        let crowd = served.crowd(mode).await;
         // A run of the owner's own holds a place meanwhile: it waits behind the crowd's.
         let run = served.sandtray(&["run", "-l", "shell", "-c", "true"]);
         let looks = async {
