@@ -100,7 +100,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// Reads a whole file; `None` if there is none.
+/// Reads a whole file; `None` if it does not exist.
 ///
 /// # Errors
 ///

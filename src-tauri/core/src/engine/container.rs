@@ -19,7 +19,7 @@ pub const TMP: &str = "/tmp";
 /// Files and folders that each of the two writable places can hold. An empty file costs kernel memory too.
 pub const INODES: u32 = 16_384;
 
-/// `nobody`, in the container as on the host: owns no file of any image.
+/// User id of every program, in the container and on the host. It owns no file of any image.
 pub const UID: u32 = 65_534;
 pub const HOSTNAME: &str = "sandbox";
 

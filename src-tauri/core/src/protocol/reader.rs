@@ -29,8 +29,11 @@ const MAX_ENTRIES: usize = MAX_FILES;
 
 /// Reads the parameters. Absent parameters count as an empty object.
 pub(super) fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, Fault> {
+    if let Some(params) = params {
+        return T::deserialize(Reader(params));
+    }
     let empty = RawValue::from_string("{}".to_owned()).map_err(Fault::custom)?;
-    T::deserialize(Reader(params.unwrap_or(&empty)))
+    T::deserialize(Reader(&empty))
 }
 
 /// Reads an array of at most `MOST` items. A longer one is refused without keeping its items.

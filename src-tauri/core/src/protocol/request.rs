@@ -256,7 +256,7 @@ pub struct CancelReply {
 pub struct HistoryRequest {
     /// Runs of the page: 1 to 500.
     #[serde(default = "default_history", deserialize_with = "history_limit")]
-    #[schemars(range(min = 1, max = 500))]
+    #[schemars(range(min = 1, max = "MAX_HISTORY"))]
     pub limit: u32,
     /// The `next` of the page before.
     #[serde(default, deserialize_with = "cursor")]

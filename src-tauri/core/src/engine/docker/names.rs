@@ -12,7 +12,7 @@ pub(super) fn is_plausible(name: &str) -> bool {
         && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Adds a tag if there is none, because Docker would otherwise pull every tag of the repository.
+/// Adds the tag `latest` to a name without a tag, because Docker would otherwise pull every tag of the repository.
 pub(super) fn with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains(':') || name.contains('@') { name.to_owned() } else { format!("{name}:latest") }
